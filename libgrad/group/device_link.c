@@ -6,7 +6,7 @@
 typedef struct endpoint {
         char place[64]; /* identifies the device on its host */
         bool available;
-        char words[128]; /* the link library's version, or why it is not available */
+        char words[128]; /* the link library's version, or why the library is not available */
 } endpoint;
 
 /* Why no link can be opened; empty: no reason so far. */

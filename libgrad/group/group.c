@@ -195,7 +195,8 @@ static bool enter_world(lg_ctx *c, lg__world *w)
                         launched, w->api->name);
 }
 
-/* Makes the group of all processes. After an error, now or earlier, reports it to the others and returns NULL. */
+/* Makes the group of all processes. After an error, now or earlier, reports the error to the other ranks and returns
+ * NULL. */
 static lg_group *enter_group(lg_ctx *c, lg__world *w)
 {
         lg_group *g = c->error ? NULL : new_group(c, w, w->t->rank, w->t->size);
@@ -224,7 +225,7 @@ static bool take_options(lg_ctx *c, const lg_group_open_options *options, lg_gro
                lg__fail(c, LG_ERR_ARGUMENT, "lg_group_open: .timeout is %g seconds; it must be above 0", o->timeout);
 }
 
-/* Joins the others even after an error: they would wait in MPI for this process. */
+/* Opens the transport even after an error: the other processes would wait in MPI for this one. */
 lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
 {
         lg_group_open_options o;

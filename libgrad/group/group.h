@@ -15,8 +15,9 @@ typedef enum lg__collective_kind {
         LG__LEAVE /* a rank leaves the group; used within group/ only */
 } lg__collective_kind;
 
-/* Describes a collective of all ranks, or a message between two of them. All ranks that take part must describe it
- * alike, but for the last four members. shape: of the tensor that a rank gives or, if it gives none, receives. */
+/* Describes a collective of all ranks, or a message between two of them. The ranks that take part must give equal
+ * descriptions, but for the last four members. shape: of the rank's input tensor or, without an input, of its output.
+ */
 #define LG__COLLECTIVE_NAME 64
 typedef struct lg__collective {
         lg__collective_kind kind;

@@ -104,8 +104,7 @@ void lg__comm_orphan(lg__comm *m)
 
 /* ---- waiting ---- */
 
-/* Posts a receive for rank r's next message. One is always posted, so that a failure is seen between collectives, too.
- */
+/* Posts a receive for rank r's next message. A receive is always posted, so failures are seen between collectives. */
 static bool post_receive(lg__comm *m, int r)
 {
         lg__inbox *b = &m->inbox[r];

@@ -21,7 +21,7 @@
 /* The message by which a rank describes its next collective to another rank, or reports its failure instead. */
 typedef struct lg__rank_message {
         lg__collective collective;
-        bool failed, between; /* between: it failed between collectives, so others can finish the last one */
+        bool failed, between; /* between: failed between collectives, so others can finish the last collective */
         char why[600];
 } lg__rank_message;
 
@@ -37,7 +37,7 @@ typedef struct lg__inbox {
 /* A data message in transit. */
 typedef struct lg__piece {
         lg_transfer transfer;
-        int rank; /* the rank that it is sent to or received from */
+        int rank; /* the rank that the message is sent to or received from */
         int key;  /* the communicator's `key` when the transfer began */
 } lg__piece;
 
@@ -50,9 +50,9 @@ typedef struct lg__comm {
         double seconds;      /* time limit of every wait */
         uint64_t count;      /* number of collectives */
         bool active;         /* a collective has begun and not ended */
-        atomic_bool broken;  /* set by any thread, after it has written `why` */
+        atomic_bool broken;  /* set by any thread, after `why` */
         char why[600];
-        bool orphan;                  /* this process is a fork() child of the one that made it */
+        bool orphan;                  /* this process is a fork() child of the process that made the communicator */
         bool told;                    /* the message that other ranks have not left was printed */
         lg__collective collective;    /* the last collective of this rank */
         lg__rank_message own, notice; /* messages sent: this rank's last description; its failure */
@@ -84,10 +84,10 @@ void lg__comm_fail(lg__comm *m, const char *why);
 /* Compares this rank's next collective with that of the other ranks that take part. Returns false if m is broken. */
 bool lg__comm_agree(lg__comm *m, const lg__collective *what);
 /* Exchanges the data of the collective that was agreed on. `in` and `out` have the elements of the shape, but
- * LG__ALL_GATHER writes `size` times as many, and LG__REDUCE_SCATTER the size-th part. They may be the same memory
- * where both have as many elements. LG__BROADCAST reads `in` of the root only; LG__SEND has no out, LG__RECEIVE no in,
- * LG__BARRIER neither. Floats are summed in f32, or f64 if they are f64; integers wrap around; bool is true where any
- * is. NaN is the maximum. A mean is weighted if any rank has a weight; values of weight 0 are not read. */
+ * LG__ALL_GATHER writes `size` times as many, and LG__REDUCE_SCATTER the size-th part. `in` and `out` may be the same
+ * memory if both have as many elements. LG__BROADCAST reads `in` of the root only; LG__SEND has no out, LG__RECEIVE no
+ * in, LG__BARRIER neither. Floats are summed in f32, or f64 if they are f64; integers wrap around; bool is true where
+ * any rank has true. NaN is the maximum. A mean is weighted if any rank has a weight; values of weight 0 count as 0. */
 bool lg__comm_exchange(lg__comm *m, const void *in, void *out);
 
 /* Returns this rank's weight over the sum of all weights of the last collective; NAN if that is 0. */

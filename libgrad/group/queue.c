@@ -124,7 +124,7 @@ void lg__queue_finish(lg__queue *q)
 static void reset_in_child(lg__queue *q)
 {
         if (q->running)
-                q->running->done = true; /* done, with ok = false: it has failed */
+                q->running->done = true; /* done, with ok = false: a failure */
         for (lg__request *r = q->first; r; r = r->next)
                 r->done = true;
         lg__queue_init(q);
@@ -273,7 +273,7 @@ static bool agree_on_link(lg_group *g, const char *op, lg__device *d, lg__reques
 }
 
 /* Starts a collective on the device link, concurrent with the device's queue. For a weighted mean, first scales r->out
- * by this rank's share; a share of 0 fills it with 0 unread (if all weights are 0, the share is NaN). */
+ * by this rank's share; if the share is 0, fills r->out with 0 unread (if all weights are 0, the share is NaN). */
 static bool begin_link(lg_group *g, const char *op, lg__request *r)
 {
         _Static_assert((int)LG_LINK_RECEIVE == LG__RECEIVE - LG__ALL_REDUCE, "the order of collectives");

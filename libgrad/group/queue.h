@@ -12,7 +12,7 @@ typedef struct lg__queue {
         pthread_cond_t added, ended; /* signalled: a request that no caller waits for was added; a request ended */
         lg__request *first, *last;
         lg__request *running;         /* removed from the list */
-        bool threaded, started, quit; /* threaded: a thread may be started; started: it was; quit: it must end */
+        bool threaded, started, quit; /* a thread may be started; a thread was started; the thread must end */
         int waiting;                  /* number of callers that wait */
         pthread_t thread;
 } lg__queue;
@@ -20,14 +20,14 @@ typedef struct lg__queue {
 /* The transport, and the state shared by the groups that use it: the group of all processes and those split from it. */
 typedef struct lg__world {
         lg_ctx *ctx;
-        int groups; /* number of groups that use it */
+        int groups; /* number of groups that use this transport */
         const lg_transport_api *api;
         lg_transport *t;
         lg__queue queue;
         char *hosts;  /* host names of all ranks, HOST bytes each (group.c) */
         int next_tag; /* the first message tag that this process does not use */
         bool open, broken, orphan;
-        pid_t pid; /* of the process that uses it, to detect a fork() */
+        pid_t pid; /* of the process that uses the transport, to detect a fork() */
         double seconds;
         char version[256]; /* name and version of the MPI */
 } lg__world;
@@ -50,7 +50,7 @@ void *lg__group_gather(lg_group *g, const char *op, const char *name, const void
 /* Opens the link between the ranks' devices, which is d on this rank. All ranks must call it. Returns false with an
  * error; else g->link is set on all ranks, or is NULL on all and a message gives the reason. */
 bool lg__link_open(lg_group *g, lg__device *d, const char *op);
-/* Closes the link, if it is open. broken: other ranks may not take part. */
+/* Closes the link, if open. broken: other ranks may not take part. */
 void lg__link_close(lg_group *g, bool broken);
 /* Returns the link functions of the group's link device. */
 static inline const lg_device_links *lg__links_of(const lg_group *g)

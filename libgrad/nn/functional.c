@@ -52,8 +52,8 @@ static bool take_part(const char *path, lg__part *p, void *user)
         return true;
 }
 
-/* Exchanges the tensors of the parts with those in l, updates the parameter lists of m and of the modules around and in
- * it, and adds `lent` to the `lent` of m and the modules in it. */
+/* Exchanges the tensors of the parts with those in l, updates the parameter lists of m, its ancestors and its
+ * descendants, and adds `lent` to the member of that name of m and its descendants. */
 static void exchange(lg_module *m, loans *l, int lent)
 {
         for (int64_t i = 0; i < l->count; i++) {

@@ -25,7 +25,7 @@ static bool begin(fill *f, const char *op, const lg_tensor *t)
         return true;
 }
 
-/* Copies values to t, unless they are NULL, and ends the call. After a failure restores the random state. */
+/* Copies `values` (NULL: drawing failed) to t, and ends the scope. After a failure restores the random state. */
 static bool end(fill *f, lg_tensor *t, lg_tensor *values)
 {
         bool ok = values && lg_copy_(t, values);

@@ -4,8 +4,8 @@
 
 /* ---- measuring a forward ---- */
 
-/* Returns the memory statistics of the device of the module's first input. NULL: it has no input, or f is inside
- * another forward of the same module, and only the outer one is measured. */
+/* Returns the memory statistics of the device of the module's first input. NULL: there is no input, or f is inside
+ * another forward of the same module, and only the outer forward is measured. */
 static lg_memory_stats_t *stats_of(const lg__frame *f)
 {
         const lg__frame *outer = f->outer;

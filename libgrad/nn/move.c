@@ -41,7 +41,7 @@ lg_tensor *lg__laid_for_device(lg_tensor *w)
 }
 
 /* Exchanges storages and layouts, so that the end of the scope frees the old storage with the copy's handle. If t is a
- * gradient with a graph, that graph uses the old device: it passes to the copy, too, and is freed with it. */
+ * gradient with a graph, the graph, which uses the old device, passes to the copy, too, and is freed. */
 static void swap(copy_of *m)
 {
         lg__storage *s = m->t->storage;

@@ -23,7 +23,7 @@ typedef struct lg__listing {
         int64_t count;
 } lg__listing;
 
-/* Operations after a module that it applies itself while it writes its result, in this order: a batch norm in
+/* Operations after a module that the module applies itself while it writes its result, in this order: a batch norm in
  * evaluation mode (NULL: none), the sum with `plus` (NULL: none), ReLU. */
 typedef struct lg__ending {
         const lg_module *norm;
@@ -36,7 +36,7 @@ enum {
         LG__ENDS_WITH_SUM = 1,
         LG__ENDS_WITH_RELU = 2,
         LG__ENDS_WITH_NORM = 4,
-        LG__RECORDS_RELU = 8 /* while the context records, it can apply a ReLU only, no sum and no norm */
+        LG__RECORDS_RELU = 8 /* while the context records, the module can apply a ReLU only, no sum and no norm */
 };
 
 struct lg_module {
@@ -45,9 +45,9 @@ struct lg_module {
         lg__part *part; /* the part of the parent that holds this module; NULL without a parent */
         int levels;     /* depth of its tree of modules, 1 without children; at most LG_MAX_MODULE_DEPTH, since forwards
                            recurse */
-        int running;    /* number of calls under way that use it, such as forwards; above 0, it cannot be freed */
-        bool copied;    /* it is a copy whose .clone callback is running */
-        int lent;       /* number of calls of lg_forward_params() under way that have replaced its parameters */
+        int running;    /* number of calls under way that use the module, which cannot be freed meanwhile */
+        bool copied;    /* the module is a copy whose .clone callback is running */
+        int lent;       /* number of calls of lg_forward_params() under way that have replaced the parameters */
         char *type;
         lg_forward_fn *forward;
         lg_forward_all_fn *forward_all;
@@ -125,7 +125,7 @@ bool lg__norm_is_shared(const lg_module *m);
  * y * scale + shift. The second computes scale and shift (channels), in f64 if `beside` is f64, else in f32. */
 bool lg__norm_is_affine(const lg_module *m, int ndim, int64_t channels);
 bool lg__norm_affine(const lg_module *m, lg_dtype beside, lg_tensor **ret_scale, lg_tensor **ret_shift);
-/* The forward of ReLU modules, by which a module is recognised as a ReLU. */
+/* Applies ReLU: the forward of ReLU modules. A module with this forward is recognised as a ReLU. */
 lg_tensor *lg__relu_forward(lg_module *m, lg_list inputs, void *user);
 /* Returns the input of a module that takes one; NULL with LG_ERR_ARGUMENT if the number of inputs is not 1. */
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs);

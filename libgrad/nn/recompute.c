@@ -18,7 +18,7 @@ typedef struct rerun {
         lg_dtype region;
         uint64_t modes; /* hash of the training modes of the modules that run */
         int64_t inputs; /* number of inputs: operands of the op before the parameters */
-        bool calling;   /* lg_recompute() has not returned, and frees this record if no node stores it */
+        bool calling;   /* lg_recompute() has not returned, and frees this record if no node stores the record */
 } rerun;
 
 typedef struct recompute_attributes {

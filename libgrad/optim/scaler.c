@@ -200,7 +200,7 @@ static counts count_gradients(const lg_scaler *s, const lg_optimizer *opt)
         return n;
 }
 
-/* Starts the scaler's round for an optimiser, unless it has started. */
+/* Starts the scaler's round for an optimiser, unless the round has started. */
 static void begin(const lg_scaler *s, lg_optimizer *opt)
 {
         if (opt->round == s->round)

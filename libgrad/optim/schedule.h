@@ -20,14 +20,14 @@ struct lg_scheduler {
         bool absolute;     /* sets rates by the formula, regardless of the last rates */
         double (*momentum)(const lg_scheduler *s, int64_t t); /* momentum at step t; NULL: unchanged */
         int64_t epoch;                                        /* number of the last step */
-        int groups;                                           /* number of groups when it was made */
+        int groups; /* number of the optimiser's groups when the schedule was made */
         lg_scheduler *owner, *const *children;
         int child_count;
         bool in_turn; /* children run one after another, from milestone to milestone; false: all run */
         int levels;   /* depth of nested schedules; 0: no children */
         lg_ints milestones;
         int64_t span; /* step_size, t_max, total or total_steps */
-        double low;   /* eta_min, or 0: the part of a rate above it is scaled */
+        double low;   /* eta_min, or 0: only the part of a rate above `low` is scaled */
         double factor, begin, end;
         union {
                 lg_plateau_options plateau;

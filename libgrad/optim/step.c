@@ -152,8 +152,8 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
         return s->grad != NULL;
 }
 
-/* Makes slot `first` the leader of all slots that one kernel call can update with it: of the same group, device and
- * number of steps. The memory of its dials is kept from step to step. */
+/* Makes slot `first` the leader of all slots that one kernel call can update together: of one group, device and number
+ * of steps. The memory of its dials is kept from step to step. */
 static bool lead(lg_optimizer *opt, int64_t first)
 {
         lg__slot *leader = &opt->slots[first];

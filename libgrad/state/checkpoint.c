@@ -7,7 +7,7 @@ typedef struct entry {
         struct entry *next;
         char *name;
         bool is_object;
-        lg__weak object;    /* the object, if is_object; NULL: it was freed */
+        lg__weak object;    /* the object, if is_object; NULL: the object was freed */
         lg__held_kind kind; /* kind of number, or LG__HELD_TEXT, unless is_object */
         void *number;
         size_t size; /* of a text, in bytes */

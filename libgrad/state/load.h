@@ -9,7 +9,7 @@
 typedef struct lg__staged {
         lg__held *to;
         lg_tensor *tensor;
-        const struct lg__weight *late; /* put_late() (load.c) reads it into the item; NULL: `tensor` has the values */
+        const struct lg__weight *late; /* put_late() reads the values from the file; NULL: see `tensor` */
         bool goes;                     /* the item's tensor is removed */
         union {
                 int64_t i64;

@@ -1,4 +1,4 @@
-/* read.c - reads values of a file into tensors in pieces, so that it needs memory for one piece only. */
+/* read.c - reads values of a file into tensors in pieces, which needs memory for one piece only. */
 #include "load.h"
 
 #define PIECE ((int64_t)4 << 20) /* bytes; a whole number of elements of any dtype */

@@ -45,7 +45,7 @@ struct lg__roster {
         bool all_numbers; /* a load fails if the file has numbers that are not items */
         lg__held *items;
         int64_t count, room;
-        int64_t named; /* index after lg__roster_name()'s last result, where it looks first */
+        int64_t named; /* index after the last result of lg__roster_name(), which starts there */
 };
 
 /* Initialises an empty roster; op: the public function, for messages. */
