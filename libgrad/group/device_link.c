@@ -70,7 +70,7 @@ static bool connect_endpoints(lg_group *g, const char *op, reason *why)
         lg__device *d = g->link_device;
         struct {
                 uint8_t id[LG_LINK_ID];
-                reason why; /* why rank 0 has no id */
+                reason why; /* why rank 0 could not create an id; empty: it could */
         } name = {{0}, {""}};
         const lg__collective what = {
                 .kind = LG__BROADCAST, .dtype = LG_U8, .shape = LG_SHAPE(sizeof name), .name = "the name of a link"};

@@ -80,7 +80,7 @@ static bool fail(lg__comm *m, const char *format, ...)
         m->notice = (lg__rank_message){.failed = true, .between = !m->active};
         snprintf(m->notice.why, sizeof m->notice.why, "%s", m->why);
         for (int r = 0; r < m->size; r++)
-                if (r != m->rank) /* unreachable ranks need no message */
+                if (r != m->rank) /* a send that fails is ignored: unreachable ranks need no notice */
                         (void)m->t->api->send(m->t, m->inbox[r].world, m->tag, &m->notice, sizeof m->notice,
                                               &m->inbox[r].notice);
         return false;

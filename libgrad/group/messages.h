@@ -48,7 +48,7 @@ typedef struct lg__comm {
         lg_transport *t;
         int rank, size, tag; /* tag: of descriptions; data messages have the next tag */
         double seconds;      /* time limit of every wait */
-        uint64_t count;      /* number of collectives */
+        uint64_t count;      /* number of collectives so far */
         bool active;         /* a collective has begun and not ended */
         atomic_bool broken;  /* set by any thread, after `why` */
         char why[600];
@@ -56,7 +56,7 @@ typedef struct lg__comm {
         bool told;                    /* the message that other ranks have not left was printed */
         lg__collective collective;    /* the last collective of this rank */
         lg__rank_message own, notice; /* messages sent: this rank's last description; its failure */
-        lg__inbox *inbox;             /* one for each rank */
+        lg__inbox *inbox;             /* array, by rank */
         lg__piece *pieces;
         int piece_count, key;
         size_t piece_bytes; /* greatest size of a data message; at least 8 */

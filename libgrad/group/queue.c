@@ -62,8 +62,8 @@ static void ask_for_short_slices(void)
                 uint64_t flags;
                 int32_t nice;
                 uint32_t priority;
-                uint64_t runtime, deadline, period; /* nanoseconds */
-        } a = {0};                                  /* struct sched_attr of the first version */
+                uint64_t runtime, deadline, period; /* in nanoseconds */
+        } a = {0};                                  /* first version of Linux's struct sched_attr */
         if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) == 0 && a.policy == 0) {
                 a.runtime = SLICE_NANOSECONDS;
                 (void)syscall(SYS_sched_setattr, 0, &a, 0);

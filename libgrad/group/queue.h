@@ -11,7 +11,7 @@ typedef struct lg__queue {
         pthread_mutex_t lock;
         pthread_cond_t added, ended; /* signalled: a request that no caller waits for was added; a request ended */
         lg__request *first, *last;
-        lg__request *running;         /* removed from the list */
+        lg__request *running;         /* the request that runs, removed from the list; NULL: none */
         bool threaded, started, quit; /* a thread may be started; a thread was started; the thread must end */
         int waiting;                  /* number of callers that wait */
         pthread_t thread;

@@ -165,7 +165,7 @@ static bool gradients(lg_tensor *y, lg_list inputs, lg_tensor *v, bool create_gr
                         wanted[n++] = inputs.items[i];
         }
         if (!y->node || n == 0)
-                return true; /* y is a constant */
+                return true; /* y depends on no checked input */
         lg_grad(LG_LIST(y), LG_LIST_OF(n, wanted), .grads = LG_LIST(v), .result = found, .create_graph = create_graph);
         if (c->error)
                 return false;

@@ -177,9 +177,9 @@ lg__plan *lg__parallel_plan(lg__parallel *p)
         return now;
 }
 
-/* ---- a bucket under way ---- */
+/* ---- the collective of a bucket ---- */
 
-/* Returns the gradient or buffer that member i of a bucket contributes; NULL: there is no gradient. */
+/* Returns the gradient or buffer that member i of a bucket contributes; NULL if the member has no gradient. */
 static lg_tensor *value_of(const lg__plan *plan, const lg__bucket *b, int64_t i)
 {
         lg_tensor *t = plan->tensors[plan->order[b->first + i]];

@@ -18,7 +18,7 @@ typedef struct lg__part {
 /* A result of lg_parameters() or lg_parameters_matching(), cached: the parameters whose paths match a pattern. */
 typedef struct lg__listing {
         struct lg__listing *next;
-        char *pattern; /* NULL: all parameters */
+        char *pattern; /* owned; NULL: the list has all parameters */
         lg_tensor **items;
         int64_t count;
 } lg__listing;

@@ -221,7 +221,7 @@ static const lg__op recompute = {.name = "lg_recompute",
                                  .vjp = vjp,
                                  .release = release};
 
-/* ---- the function ---- */
+/* ---- lg_recompute ---- */
 
 /* Returns an array of the `count` inputs and then the parameters, which the caller frees; NULL: no memory. */
 static lg_tensor **join(lg_ctx *c, lg_tensor *const *inputs, int64_t count, lg_list params)

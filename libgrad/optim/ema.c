@@ -5,7 +5,7 @@
 
 /* A tensor of the module and its average. */
 typedef struct entry {
-        lg_tensor *live, *average; /* average is owned */
+        lg_tensor *live, *average; /* the module's tensor; its average, which is owned */
         uint64_t serial;           /* of live, to detect that live was freed and its record reused */
         bool is_buffer;
 } entry;

@@ -11,7 +11,7 @@
 typedef struct lg__slot {
         lg_tensor *param;
         uint64_t serial; /* of param: differs if param was freed and its record reused */
-        lg__node *node;  /* a reference to its leaf node */
+        lg__node *node;  /* counted reference to param's leaf node */
         int group;
         lg_tensor *state[LG__STATES]; /* owned; NULL before the first step in which param has a gradient */
         lg_tensor *master;            /* owned: f32 copy of a 16-bit param, or NULL */
@@ -29,8 +29,8 @@ typedef struct lg__slot {
 typedef struct lg__group {
         double lr, weight_decay;
         union {
-                double momentum; /* SGD and RMSprop */
-                double beta1;    /* Adam; schedules change it in place of momentum */
+                double momentum; /* of SGD and RMSprop; 0: no momentum */
+                double beta1;    /* of Adam and Adamax; schedules change beta1 in place of momentum */
         };
         double beta2, eps; /* if the optimiser has them */
         unsigned states;   /* the states that its parameters use, a bit each */
@@ -39,7 +39,7 @@ typedef struct lg__group {
         double next_lr;    /* lr that a schedule's step, which may still fail, has computed */
 } lg__group;
 
-/* The formulas of kernels/updates.def. */
+/* Numbers of the update formulas in kernels/updates.def. */
 enum {
 #define UPDATE(name, ...) LG__UPDATE_##name,
 #include "../../kernels/updates.def"

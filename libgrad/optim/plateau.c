@@ -5,7 +5,7 @@ static bool better(const lg_scheduler *s, double metric)
 {
         const lg_plateau_options *o = &s->o.plateau;
         double margin = o->absolute_threshold ? o->threshold : s->best * o->threshold;
-        if (isinf(s->best)) /* no metric so far */
+        if (isinf(s->best)) /* infinite before the first metric */
                 return o->max_mode ? metric > s->best : metric < s->best;
         return o->max_mode ? metric > s->best + margin : metric < s->best - margin;
 }

@@ -14,8 +14,8 @@ struct lg_scaler {
         int64_t interval;
         lg_tensor *scale, *steps; /* owned, 0-d: f32; i64, number of good steps since the scale changed */
         lg_tensor *found;         /* owned: not 0 if a gradient in this round was not finite; NULL: none unscaled */
-        uint64_t round;
-        bool scaled; /* a loss was scaled in this round */
+        uint64_t round;           /* unique number of the current round */
+        bool scaled;              /* a loss was scaled in this round */
 };
 
 static void destroy(lg__object *o)

@@ -26,7 +26,7 @@ struct lg_scheduler {
         bool in_turn; /* children run one after another, from milestone to milestone; false: all run */
         int levels;   /* depth of nested schedules; 0: no children */
         lg_ints milestones;
-        int64_t span; /* step_size, t_max, total or total_steps */
+        int64_t span; /* number of steps: step_size, t_max, total or total_steps */
         double low;   /* eta_min, or 0: only the part of a rate above `low` is scaled */
         double factor, begin, end;
         union {
@@ -37,8 +37,8 @@ struct lg_scheduler {
                         void *user;
                 } lambda;
         } o;
-        double best; /* best metric of a plateau schedule so far */
-        int64_t bad, cooling;
+        double best;          /* best metric so far, of lg_reduce_on_plateau() */
+        int64_t bad, cooling; /* of a plateau schedule: steps without improvement, remaining steps of the cooldown */
 };
 
 /* Makes a schedule with the members of `like`, copying its lists, and sets the rates of step 0. NULL: an error, which

@@ -65,7 +65,7 @@ static bool none_or_error(const complaints *all, lg_ctx *c, const char *op, cons
         return !used || lg__fail(c, code, "%s: %s does not fit%s: %s", op, path, hint, text);
 }
 
-/* ---- a load ---- */
+/* ---- the state of a load ---- */
 
 typedef struct load {
         lg__roster *r;

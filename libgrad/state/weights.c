@@ -58,7 +58,7 @@ lg_tensor *lg_weights_read(lg_weights *w, const char *name)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_weights_read: %s has no tensor \"%.200s\"%s", w->file->path,
                                 name, lg__near_words(&near));
         }
-        if (e->dtype == LG_DTYPE_NONE && !lg__weights_read(w->file, e, NULL)) /* sets the error */
+        if (e->dtype == LG_DTYPE_NONE && !lg__weights_read(w->file, e, NULL)) /* sets the error for the dtype */
                 return NULL;
         return lg__weight_tensor(w->file, e, e->dtype, lg_default_device(c));
 }
