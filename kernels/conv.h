@@ -1,11 +1,12 @@
-/* conv.h - the arguments of convolutions; part of kernels.h. */
+/* conv.h - arguments of the convolution kernel. Part of kernels.h. */
 #ifndef LG_KERNELS_CONV_H
 #define LG_KERNELS_CONV_H
 
 #include "types.h"
 
-/* How a kernel moves over an image; pairs are (height, width). Output pixel i sees input pixel i * stride - padding + k
- * * dilation through element k of the kernel, where there is such a pixel. Channels and outputs fall into `groups`. */
+/* Geometry of a 2-D convolution or pooling; pairs are (height, width). Output pixel i reads input pixel i * stride -
+ * padding + k * dilation through kernel element k; pixels outside the input count as 0. Channels and outputs are split
+ * evenly into `groups`. */
 typedef struct lg_conv_geometry {
         int64_t in[2], kernel[2], out[2];
         int64_t stride[2], padding[2], dilation[2];
@@ -13,28 +14,28 @@ typedef struct lg_conv_geometry {
 } lg_conv_geometry;
 
 typedef enum lg_conv_kind { LG_CONV_FORWARD, LG_CONV_INPUT_GRAD, LG_CONV_WEIGHT_GRAD } lg_conv_kind;
-/* With i, k and the geometry as above, c a channel of o's group:
+/* Computes one of the following, with i, k and the geometry as above; c runs over the channels of o's group:
  *   FORWARD       y[n, o, i] = b[o] + sum_{c, k} x[n, c, i * stride - padding + k * dilation] w[o, c, k]
  *   INPUT_GRAD    dx[n, c, j] = sum of g[n, o, i] w[o, c, k] over o, i, k with j = i * stride - padding + k * dilation
  *   WEIGHT_GRAD   dw[o, c, k] = sum_{n, i} g[n, o, i] x[n, c, i * stride - padding + k * dilation]
- * x and dx (n, in, channels), y and g (n, out, outputs): channels last; w and dw (outputs, channels / groups, kernel);
- * b (outputs) or NULL. Float dtypes; f16 and bf16 compute in f32. weights_last: w and dw have channels last, too,
- * (outputs, kernel, channels / groups): for devices that say so in lg_device_api.
+ * x and dx are (n, in, channels), y and g (n, out, outputs), all channels last; w and dw are (outputs, channels /
+ * groups, kernel), or with weights_last (for devices that set lg_device_api.weights_last) (outputs, kernel, channels /
+ * groups); b is (outputs) or NULL. Float dtypes; f16 and bf16 are computed in f32.
  *
- * FORWARD may have an end:
+ * FORWARD may have an epilogue; the other kinds have NULL and false in these members:
  *   y[n, o, i] = relu((sum + b[o]) * scale[o] + shift[o] + z[n, o, i])
- * scale, shift (outputs), of f64 if dtype is f64, else of f32: both or neither; batch norm in evaluation. z: as y,
- * which it does not overlap, or NULL. relu: if it is asked for; NaN stays. Other kinds have none: NULL and false. Of
- * f16 and bf16, devices may round the sum before its end. */
+ * scale and shift (outputs) are both given or both NULL, f64 if dtype is f64, else f32 (batch norm in evaluation mode).
+ * z has y's shape and must not overlap y; NULL for 0. relu applies the ReLU and keeps NaN. With f16 and bf16 a device
+ * may round the sum before the epilogue. */
 typedef struct lg_conv_args {
         lg_conv_kind kind;
         lg_dtype dtype;
         int64_t n, channels, outputs;
         lg_conv_geometry at;
-        const void *x; /* FORWARD, WEIGHT_GRAD */
-        const void *g; /* INPUT_GRAD, WEIGHT_GRAD */
-        const void *w; /* FORWARD, INPUT_GRAD */
-        const void *b; /* FORWARD */
+        const void *x; /* for FORWARD, WEIGHT_GRAD */
+        const void *g; /* for INPUT_GRAD, WEIGHT_GRAD */
+        const void *w; /* for FORWARD, INPUT_GRAD */
+        const void *b; /* for FORWARD */
         void *out;
         const void *scale, *shift, *z;
         bool relu, weights_last;

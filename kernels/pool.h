@@ -1,4 +1,4 @@
-/* pool.h - the arguments of pooling; part of kernels.h. */
+/* pool.h - arguments of the pooling kernel. Part of kernels.h. */
 #ifndef LG_KERNELS_POOL_H
 #define LG_KERNELS_POOL_H
 
@@ -11,26 +11,27 @@ typedef enum lg_pool_kind {
         LG_POOL_AVG,
         LG_POOL_AVG_GRAD
 } lg_pool_kind;
-/* Window i of each side covers the input pixels i * stride - padding + k * dilation that there are; adaptive: floor(i *
- * in / out) ... ceil((i + 1) * in / out) - 1. Every window has a pixel, except for averages beyond the padding (0).
- *   MAX       y = the greatest of the window, NaN before all, the first of equals; index = row * width + column of it
- *   MAX_GRAD  dx = 0, then each g is added at its index
+/* Along each side, window i covers the pixels i * stride - padding + k * dilation that are inside the input. An
+ * adaptive window i covers the pixels floor(i * in / out) to ceil((i + 1) * in / out) - 1. Every window has at least
+ * one pixel, except that averages may have windows entirely beyond the padding, whose result is 0.
+ *   MAX       y = maximum of the window, the first of equals; NaN counts as greatest. index = row * width + column of y
+ *   MAX_GRAD  dx = 0, then each g is added to dx at its index
  *   MAX_PICK  y = x at the index
- *   AVG       y = sum of the window / size; the size is `divisor`, or if that is 0 the pixels of the window, counting
- *             those in the padding if count_padding
- *   AVG_GRAD  dx = 0, then each g / size is added all over its window
- * x and dx (n, in, channels), y, g and index (n, out, channels): channels last. Float dtypes. `from` is x or g, `to` is
- * y or dx. */
+ *   AVG       y = sum of the window / size. size is `divisor`, or if this is 0, the number of the window's pixels,
+ *             padding included if count_padding
+ *   AVG_GRAD  dx = 0, then each g / size is added to all pixels of its window
+ * x and dx are (n, in, channels), y, g and index are (n, out, channels), channels last. Float dtypes. `from` is x or g,
+ * `to` is y or dx. */
 typedef struct lg_pool_args {
         lg_pool_kind kind;
         lg_dtype dtype;
         int64_t n, channels;
-        lg_conv_geometry at; /* groups is not looked at */
+        lg_conv_geometry at; /* groups is ignored */
         bool adaptive, count_padding;
         int64_t divisor;
         const void *from;
         void *to;
-        int32_t *index; /* MAX writes it, MAX_GRAD and MAX_PICK read it */
+        int32_t *index; /* written by MAX, read by MAX_GRAD and MAX_PICK */
 } lg_pool_args;
 
 #endif

@@ -1,6 +1,6 @@
-/* scalar.h - the words of pointwise.def's vocabulary that mean the same in C for the CPU and for CUDA. A device defines
- * before: LG_FN1(name, a) and LG_FN2(name, a, b), its function of that name for the type of the formula, and LG_FN, how
- * functions are declared. */
+/* scalar.h - the operators and functions of pointwise.def that are the same C code for the CPU and for CUDA. A device
+ * defines beforehand: LG_FN1(name, a) and LG_FN2(name, a, b), which call its function `name` for the type of the
+ * formula, and LG_FN, the specifiers of function declarations. */
 #ifndef LG_SCALAR_H
 #define LG_SCALAR_H
 
@@ -62,16 +62,16 @@
 #define LOG_SIGMOID(a) (MIN(a, K(0)) - LOG1P(EXP(-ABS(a))))
 #define MISH_GATE(x) TANH(MAX(x, K(0)) + LOG1P(EXP(-ABS(x))))
 
-/* Functions of libm with one argument. */
+/* Functions of libm with one argument, without an implementation of their own in vecmath.h. */
 #define LG_LIBM(F)                                                                                                     \
         F(exp2)                                                                                                        \
         F(log2) F(log10) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(asinh) F(acosh) F(atanh) F(erfc)
-/* Functions that the CPU has for f32 in vecmath.h, and takes from libm for f64. */
+/* Functions that vecmath.h implements for f32; f64 calls libm. */
 #define LG_LIBM_F64(F) F(exp) F(expm1) F(log) F(log1p) F(sin) F(cos) F(tanh) F(erf)
-/* Functions that IEEE 754 rounds once. */
+/* Functions whose results are correctly rounded (IEEE 754). */
 #define LG_LIBM_EXACT(F) F(sqrt) F(floor) F(ceil) F(rint) F(trunc)
 
-/* Without the divisors that trap: 0, and -1 of the smallest integer. By 0 the quotient is 0 and the rest is a. */
+/* Returns a % b without the divisions that trap: division by 0 gives quotient 0 and remainder a; by -1, remainder 0. */
 LG_FN int64_t lg_fmod_i64(int64_t a, int64_t b)
 {
         return b == 0 ? a : b == -1 ? 0 : a % b;
@@ -90,7 +90,7 @@ LG_FN int64_t lg_remainder_i64(int64_t a, int64_t b)
         return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-/* Wraps around. A negative power is 0, except one of 1 or -1. */
+/* Returns a^b modulo 2^64. Negative powers are 0, except those of 1 and -1. */
 LG_FN int64_t lg_pow_i64(int64_t a, int64_t b)
 {
         uint64_t power = b < 0 && a != 1 && a != -1 ? 0 : 1, factor = (uint64_t)a;
