@@ -1,35 +1,36 @@
-/* batch_norm.c - batch norm over the columns of a matrix with what follows it, its derivative, running statistics.
+/* batch_norm.c - batch norm over the columns of a matrix with residual and ReLU, its derivative, running statistics.
  *
- * The matrix is cut into tiles by its shape alone, each tile adds up its columns, and what tiles found is joined in
- * order: no result depends on the number of threads. A tile sums differences to its first row, which is one of the
- * values: what cancels in sum(d^2) - sum(d)^2 / n is then bounded by the number of rows, and f64 has room for that.
- * Where channels are few, several rows are one line, so that the loops over a line are long enough.
- */
+ * The matrix is split into tiles by its shape alone, each tile sums its columns, and the tiles' results are combined in
+ * order: no result depends on the number of threads. A tile sums differences from its first row. The cancellation in
+ * sum(d^2) - sum(d)^2 / n is then bounded by the number of rows, and f64 has digits to spare for it. With few channels,
+ * several rows are treated as one line, so that the loops over a line are long enough. */
 #include "cpu.h"
 #include "scalar.h"
 
-#define COLUMNS 512 /* of a tile */
-#define NARROW 64   /* the least length of a line */
-#define CHUNKS 64   /* the most tiles above each other */
-#define LINES 4     /* of constants by which elements are computed, see batch_norm.inc */
+#define COLUMNS 512 /* maximum columns of a tile */
+#define NARROW 64   /* minimum length of a line */
+#define CHUNKS 64   /* maximum number of row chunks (tiles in a column) */
+#define LINES 4     /* number of constants per element of a line, see batch_norm.inc */
 
 typedef struct plan {
         int64_t rows, channels;
-        int64_t fold, width;   /* rows of a line, its length */
-        int64_t blocks;        /* tiles side by side */
-        int64_t chunk, chunks; /* rows of a tile, tiles above each other */
+        int64_t fold, width;   /* rows per line; elements per line */
+        int64_t blocks;        /* number of tiles in a row of tiles */
+        int64_t chunk, chunks; /* rows per tile; number of tiles in a column */
 } plan;
 
-/* `lines` lines of `cols` elements, one every `step`, and a shorter last one of `tail`; from element `at` of the
- * matrix. */
+/* Part of the matrix: `lines` lines of `cols` elements with the stride `step`, then a shorter line of `tail` elements;
+ * the first element is number `at` of the matrix. `chunk` and `column`: position of the tile; `rows`: its matrix rows.
+ */
 typedef struct tile {
         int64_t at, lines, cols, step, tail;
         int64_t chunk, column, rows;
 } tile;
 
-/* Sums of the columns of a tile. The arrays are not a page long, or stores to one would hold up loads of the next. */
+/* Sums of a tile's columns. The arrays are slightly longer than a page: with the same page offset, stores to one array
+ * would delay loads of the next. */
 typedef struct sums {
-        double shift[COLUMNS + 8];  /* given: what x is taken against */
+        double shift[COLUMNS + 8];  /* input: value subtracted from x */
         double first[COLUMNS + 8];  /* sum of d = x - shift, or of g */
         double second[COLUMNS + 8]; /* sum of d d, or of g d */
 } sums;
@@ -58,7 +59,7 @@ static tile tile_of(const plan *p, int64_t i)
         return t;
 }
 
-/* What was summed for each row of a line, as the sums of the columns. */
+/* Adds the sums of all rows of a line to those of the first, which gives the sums of the channels. */
 static void unfold(const plan *p, sums *s)
 {
         for (int64_t i = p->channels; p->fold > 1 && i < p->width; i++) {
@@ -67,13 +68,13 @@ static void unfold(const plan *p, sums *s)
         }
 }
 
-/* In the cells, for each chunk: a value of each channel, then another. */
+/* Returns a tile's place in `cells`, which has two values per channel for each chunk: `second` selects which. */
 static double *cell_of(const plan *p, double *cells, const tile *t, bool second)
 {
         return cells + (t->chunk * 2 + second) * p->channels + t->column;
 }
 
-/* Elements as they are stored, their values, and the nearest element to a value. */
+/* For each dtype: the stored element type, an element's value, and the element nearest to a value. */
 typedef float element_f32;
 typedef double element_f64;
 typedef uint16_t element_f16, element_bf16;
@@ -89,14 +90,14 @@ typedef uint16_t element_f16, element_bf16;
 #define LG_BOTH "batch_norm.inc"
 #include "both.inc"
 
-/* name_f32(...), or the same for another dtype t. */
+/* Calls the instance of `name` for dtype t, such as name_f32. */
 #define OF(t, name, ...)                                                                                               \
         ((t) == LG_F32    ? name##_f32(__VA_ARGS__)                                                                    \
          : (t) == LG_F64  ? name##_f64(__VA_ARGS__)                                                                    \
          : (t) == LG_BF16 ? name##_bf16(__VA_ARGS__)                                                                   \
                           : name##_f16(__VA_ARGS__))
 
-/* One call, forward or of the derivative. */
+/* One call of batch_norm (a) or batch_norm_vjp (v). */
 typedef struct job {
         plan p;
         const lg_batch_norm_args *a;
@@ -113,7 +114,7 @@ static bool workspaces(lg_queue *q, job *j)
         return j->cells && j->lines;
 }
 
-/* Tiles are about equal; *ret_grain of them are worth a thread. */
+/* Returns the number of tiles, which are of about equal size; *ret_grain is the number that is worth a thread. */
 static int64_t tiles_of(const plan *p, int64_t *ret_grain)
 {
         int64_t tiles = p->chunks * p->blocks;
@@ -146,7 +147,7 @@ static void normalise_tile(const job *j, int64_t i)
 }
 LG_EACH(normalise_tiles, normalise_tile)
 
-/* Means and squares about them of two sets as those of one: Chan, Golub and LeVeque, 1979. */
+/* Combines the means and squared deviations of all chunks into mean and var (Chan, Golub and LeVeque, 1979). */
 static void join_statistics(const plan *p, const double *cells, double *mean, double *var)
 {
         int64_t n = 0;
@@ -159,7 +160,8 @@ static void join_statistics(const plan *p, const double *cells, double *mean, do
                 for (int64_t c = 0; c < p->channels; c++) {
                         double d = m[c] - mean[c];
                         mean[c] += d * of_new;
-                        var[c] += s[c] + (n > 0 ? d * d * of_new * (double)n : 0); /* else d is no difference */
+                        var[c] += s[c] +
+                                  (n > 0 ? d * d * of_new * (double)n : 0); /* for n = 0, mean[c] holds no mean yet */
                 }
                 n += more;
         }
@@ -167,7 +169,7 @@ static void join_statistics(const plan *p, const double *cells, double *mean, do
                 var[c] = (var[c] > 0 ? var[c] : var[c] * 0) / (double)n;
 }
 
-/* One element of a running statistic. */
+/* Returns element i of a running statistic. */
 static double running_value(const lg_running_stat *r, int64_t i)
 {
         double value;
@@ -175,7 +177,7 @@ static double running_value(const lg_running_stat *r, int64_t i)
         return value;
 }
 
-/* r += momentum * (factor v - r) */
+/* Updates a running statistic: r += momentum * (factor * v - r). */
 static void move_running(const lg_running_stat *r, int64_t n, const double *v, double momentum, double factor)
 {
         for (int64_t i = 0; r->at && i < n; i++) {
@@ -186,7 +188,8 @@ static void move_running(const lg_running_stat *r, int64_t n, const double *v, d
         }
 }
 
-/* Those of the batch, which move the running ones, or the running ones themselves. */
+/* Sets mean and var: in training to those of the batch, which also update the running ones; else to the running ones.
+ */
 static void find_statistics(lg_queue *q, const job *j)
 {
         const lg_batch_norm_args *a = j->a;
@@ -248,7 +251,7 @@ static void derive_tile(const job *j, int64_t i)
 }
 LG_EACH(derive_tiles, derive_tile)
 
-/* The sums of all chunks, in place of the first one's. */
+/* Adds the sums of all chunks to the first chunk's cells. */
 static void join_sums(const plan *p, double *cells)
 {
         for (int64_t c = 0; p->chunks == 0 && c < 2 * p->channels; c++)

@@ -1,23 +1,23 @@
-/* block.h - the register block of products and convolutions: sums of some rows by some vectors of columns, which stay
- * in registers while k passes. Each user says where a row's factor and a vector of columns are read.
- */
+/* block.h - register blocks of matrix products and convolutions: sums of several rows by several vectors of columns,
+ * which stay in registers during the loop over k. The using code says where a row's factor and a vector of columns are
+ * read. */
 #ifndef LG_CPU_BLOCK_H
 #define LG_CPU_BLOCK_H
 
 #include "cpu.h"
 #include "simd.h"
 
-enum { LG_MOST_VECTORS = 4 }; /* of a row of sums */
+enum { LG_MOST_VECTORS = 4 }; /* maximum number of vectors in a row of sums */
 
-/* The loops over a block's sums. */
+/* Loops over the sums of a block, row i and vector v. */
 #define LG_EACH_SUM(rows, vectors)                                                                                     \
         LG_UNROLL                                                                                                      \
         for (int i = 0; i < (rows); i++)                                                                               \
                 LG_UNROLL                                                                                              \
         for (int v = 0; v < (vectors); v++)
 
-/* One step along k: sum[i][v] += a b, of expressions `a` of the row i, a number, and `b` of the vector v. fma:
- * lg_vec_fma, or lg_vec_fma_to where steps are unrolled. */
+/* Performs one step along k: sum[i][v] += a * b. `a` is an expression for the scalar of row i, `b` one for vector v.
+ * fma is lg_vec_fma, or lg_vec_fma_to where steps are unrolled. */
 #define LG_SUMS_STEP(fma, sum, rows, vectors, a, b)                                                                    \
         do {                                                                                                           \
                 LG_OF(lg_vec) cols_[LG_MOST_VECTORS];                                                                  \
@@ -33,8 +33,8 @@ enum { LG_MOST_VECTORS = 4 }; /* of a row of sums */
                 }                                                                                                      \
         } while (0)
 
-/* The function NAME##ROWS##_##VECTORS(const args *t) that is name(t, rows, vectors), and a table NAME##s[rows][vectors
- * - 1] of those of all blocks. */
+/* LG_BLOCK defines the function NAME##ROWS##_##VECTORS(const args *t), which calls name(t, rows, vectors). LG_BLOCKS
+ * defines these for all block sizes and a table of them, NAME##_of[rows][vectors - 1]. */
 #define LG_BLOCK(rows, vectors, linkage, name, args)                                                                   \
         linkage void LG_OF(name##rows##_##vectors)(const args *t)                                                      \
         {                                                                                                              \
@@ -49,8 +49,9 @@ enum { LG_MOST_VECTORS = 4 }; /* of a row of sums */
                 LG_EACH_ROWS(LG_BLOCK_ENTRIES, name)};
 
 #define LG_SUMS_OF(t, type)                                                                                            \
-        typedef lg_vec_##t lg_sums_##t[LG_MOST_VECTORS]; /* of a row */                                                \
-        /* The operands of lg_sums_end(), from the first column of the block on; z: from its first row. */             \
+        typedef lg_vec_##t lg_sums_##t[LG_MOST_VECTORS]; /* sums of one row */                                         \
+        /* Operands of lg_sums_end(): scale and shift from the block's first column on, z from its first row and       \
+         * column on. */                                                                                               \
         typedef struct lg_sums_ending_##t {                                                                            \
                 const type *scale, *shift, *z;                                                                         \
                 ptrdiff_t z_row;                                                                                       \

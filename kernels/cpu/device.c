@@ -1,4 +1,5 @@
-/* device.c - the CPU as a device: host memory, and the kernels of the best instruction set that this machine has. */
+/* device.c - the CPU as a device: host memory, and the kernels of the best instruction set that this machine supports.
+ */
 #include "isa.h"
 #include "engine.h"
 #include "../queue_fail.inc"
@@ -76,7 +77,8 @@ static bool cpu_clear_error(lg_queue *q)
         return true;
 }
 
-/* The value of the first line of a file of /proc that begins with `key`; false if there is none. */
+/* Copies the value of the first line that begins with `key` in a file of /proc to ret. Returns false if there is none.
+ */
 static bool proc_value(const char *path, const char *key, char *ret, size_t size)
 {
         char line[256];
@@ -143,7 +145,7 @@ const lg_kernels *lg__cpu_kernels(const char *isa)
         return strcmp(isa, "portable") == 0 ? &lg__cpu_kernels_portable : NULL;
 }
 
-/* One constant interface for each instruction set, so that choosing writes to no memory. */
+/* Constant interface for one instruction set; choosing among several needs no writable memory. */
 #define CPU_DEVICE(isa)                                                                                                \
         static const lg_device_api device_##isa = {                                                                    \
                 .abi = LG_DEVICE_ABI,                                                                                  \

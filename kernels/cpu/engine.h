@@ -1,4 +1,4 @@
-/* engine.h - what a CPU queue keeps between calls: the threads that help in loops. */
+/* engine.h - state that a CPU queue keeps between calls: its worker threads. */
 #ifndef LG_CPU_ENGINE_H
 #define LG_CPU_ENGINE_H
 
@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include "parallel.h"
 
-/* Linux puts a thread to sleep on a word of memory; elsewhere it takes a lock and a condition. */
+/* On Linux, threads sleep on a word of memory (futex); elsewhere on a mutex and a condition variable. */
 #if defined(__linux__) && !defined(LG_NO_FUTEX)
 #define LG_FUTEX 1
 #else
@@ -16,25 +16,27 @@
 #define LG_MOST_WORKERS 511
 #define LG_CACHE_LINE 64
 
-/* The threads of a queue; parallel.c says how they meet. All zero: none yet. What only the caller of lg_parallel
- * touches is not atomic. */
+/* Worker threads of a queue; parallel.c describes the protocol. All zero: no workers yet. Members without atomic type
+ * are accessed by the caller of lg_parallel only, except those of the region. */
 typedef struct lg_pool {
-        unsigned era;     /* the process that the workers belong to */
-        int workers;      /* threads that exist */
-        int refused;      /* the number of threads of the queue for which the system refused one; 0: it did not */
-        atomic_bool busy; /* a region runs */
-        atomic_bool stop; /* workers end */
+        unsigned era;     /* identifies the process that created the workers */
+        int workers;      /* number of existing threads */
+        int refused;      /* q->threads for which the system last refused to create a worker; 0: none */
+        atomic_bool busy; /* a region is running */
+        atomic_bool stop; /* workers must exit */
         char apart0[LG_CACHE_LINE];
-        /* The region: written before it opens, read by those who have entered it; beside what they watched. */
+        /* The region: written before it opens, read by the workers that have entered it. In the cache line that workers
+         * poll. */
         lg_range_fn *fn;
         const void *job;
         int64_t n, grain, ranges;
-        atomic_uint epoch;      /* counts regions: what workers wait for */
-        atomic_int asleep;      /* workers that do not watch it any more */
-        atomic_int caller_core; /* where the last region was opened */
+        atomic_uint epoch;      /* number of regions so far; idle workers wait for a change */
+        atomic_int asleep;      /* workers that sleep instead of polling `epoch` */
+        atomic_int caller_core; /* core on which the last region was opened */
         char apart1[LG_CACHE_LINE];
-        _Alignas(16) atomic_uint_fast64_t taken; /* ranges taken from the front, and from the back */
-        atomic_uint inside;                      /* who may enter the region and who has: of the same cache line */
+        _Alignas(16) atomic_uint_fast64_t
+                taken; /* number of ranges taken: from the front in the lower half, from the back in the upper half */
+        atomic_uint inside; /* free places and workers in the region; in the same cache line as `taken` */
         char apart2[LG_CACHE_LINE];
 #if !LG_FUTEX
         pthread_mutex_t lock;
@@ -43,10 +45,10 @@ typedef struct lg_pool {
         pthread_t id[LG_MOST_WORKERS];
 } lg_pool;
 
-/* Ends the workers and waits for them. In a child of the process that made them, forgets them. */
+/* Stops the workers and joins them. In a child of fork(), which has no workers, only clears *p. */
 void lg_pool_close(lg_pool *p);
 
-/* Where memo of a CPU queue points; zeroed at first. A queue without one runs all loops on the caller. */
+/* Struct to which a CPU queue's memo points; zeroed at first. Without it, loops run on the calling thread. */
 typedef struct lg_engine {
         lg_pool pool;
 } lg_engine;

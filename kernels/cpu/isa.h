@@ -1,4 +1,4 @@
-/* isa.h - the names of what is compiled once for each instruction set. */
+/* isa.h - names of functions and tables that are compiled once for each instruction set. */
 #ifndef LG_CPU_ISA_H
 #define LG_CPU_ISA_H
 
@@ -8,7 +8,8 @@
 #define LG_ISA_NAME(name, isa) LG_ISA_NAME_(name, isa)
 #define LG_CPU(name) LG_ISA_NAME(name, LG_ISA)
 
-/* The kernels of an instruction set ("portable", "avx2", "avx512"), NULL where this build or machine lacks it. */
+/* Returns the kernels of an instruction set ("portable", "avx2", "avx512"), or NULL if this build or machine lacks it.
+ */
 const lg_kernels *lg__cpu_kernels(const char *isa);
 
 #endif

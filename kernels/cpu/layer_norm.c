@@ -1,40 +1,40 @@
-/* layer_norm.c - layer norm and its relatives over rows, and their derivative.
+/* layer_norm.c - layer, group, instance and RMS norm over rows, and their derivative.
  *
- * A row is normalised by one thread while it is in the cache. Gradients of weights and biases are summed over fixed
- * stretches of the outer dimension and joined in order: no result depends on the number of threads.
- */
+ * Each row is normalised by one thread while it is in the cache. Gradients of weights and biases are summed over
+ * stretches (fixed ranges of the outer dimension), whose sums are added in order: no result depends on the number of
+ * threads. */
 #include <math.h>
 #include "cpu.h"
 #include "simd.h"
 
-#define STRETCHES 64 /* at most */
-#define SPAN 256     /* elements that are added up in their own type before they are joined in f64 */
-#define ROWS 8       /* the same of rows */
+#define STRETCHES 64 /* maximum number of stretches */
+#define SPAN 256     /* elements that are summed in their own type before their sum is added to one in f64 */
+#define ROWS 8       /* rows whose gradients are summed in their own type before their sum is added to one in f64 */
 
-/* A row's statistics and place. */
+/* Sizes and statistics of a row. */
 typedef struct row {
         int64_t channels, inner;
         bool rms;
         double mean, rstd;
-        int64_t group; /* its first weight */
+        int64_t group; /* index of the first weight of the row's group */
 } row;
 
-/* The rows of one call. */
+/* One forward call; w and b are never NULL. */
 typedef struct rows {
         const lg_layer_norm_args *a;
         const void *w, *b;
 } rows;
 
-/* The derivative of one call. */
+/* One call of the derivative. */
 typedef struct job {
         const lg_layer_norm_vjp_args *a;
         const void *w;
-        int64_t stretch, stretches; /* outer indices of a stretch */
-        double *cells;              /* of each stretch: dw, then db */
-        double *parts;              /* of each thread: the sums of a few rows */
+        int64_t stretch, stretches; /* outer indices per stretch; number of stretches */
+        double *cells;              /* for each stretch: sums for dw, then for db */
+        double *parts;              /* for each thread: sums of up to ROWS rows */
 } job;
 
-/* The stretches' sums of one weight in order; of none: zero. */
+/* Returns the sum over all stretches of cell number `cell`, added in order; 0 if there are no stretches. */
 static double joined(const job *j, int64_t cell)
 {
         double sum = 0;
@@ -46,7 +46,7 @@ static double joined(const job *j, int64_t cell)
 #define LG_BOTH "layer_norm.inc"
 #include "both.inc"
 
-/* The weights given, or n times `value`. */
+/* Returns `given`, or if NULL, n copies of `value` in scratch memory (NULL if memory is exhausted). */
 static const void *weights_or(lg_queue *q, lg_dtype t, const void *given, int64_t n, double value)
 {
         void *made = given ? NULL : q->workspace(q, (size_t)n * sizeof(double));

@@ -1,4 +1,4 @@
-/* scalar.h - the vocabulary of pointwise.def as scalar code, for the type LG_T (both.inc). */
+/* scalar.h - the operators of pointwise.def as scalar C code for the type LG_T (see both.inc). */
 #ifndef LG_CPU_SCALAR_H
 #define LG_CPU_SCALAR_H
 
@@ -18,7 +18,8 @@
 #include "../scalar.h"
 
 #if LG_MVEC
-/* glibc announces its vector functions only under -ffast-math; their errors (4 ulp) are small enough without. */
+/* Declares glibc's vector functions, which its headers declare only under -ffast-math. Their errors (up to 4 ulp) are
+ * acceptable without this flag, too. */
 #define LG_VECTOR __attribute__((simd("notinbranch"))) extern
 #define LG_VECTOR_F64(name) LG_VECTOR double name(double);
 #define LG_VECTOR_BOTH(name)                                                                                           \
@@ -46,7 +47,7 @@ LG_VECTOR double atan2(double, double);
 LG_LIBM(LG_FUNCTION_BOTH)
 LG_LIBM_EXACT(LG_FUNCTION_BOTH)
 LG_LIBM_F64(LG_FUNCTION_F64)
-/* Integers are rounded already. */
+/* Rounding functions do nothing for integers. */
 #define lg_floor_i64(x) (x)
 #define lg_ceil_i64(x) (x)
 #define lg_rint_i64(x) (x)
@@ -78,7 +79,7 @@ static inline int64_t lg_select_i64(int c, int64_t a, int64_t b)
         return c ? a : b;
 }
 
-/* A NaN on either side is the result. */
+/* Maximum and minimum, which return NaN if a or b is NaN, and the sign of x. */
 #define LG_EXTREMES(type, sfx)                                                                                         \
         static inline type lg_max_##sfx(type a, type b)                                                                \
         {                                                                                                              \
@@ -97,7 +98,8 @@ LG_EXTREMES(double, f64)
 LG_EXTREMES(int64_t, i64)
 #undef LG_EXTREMES
 
-/* The sign of b, of 0 as well; and the quotient from the rest, which is exact: floor(a / b) may be one too much. */
+/* Remainder with the sign of b, also for a zero result, and floor(a / b) computed from the exact remainder, because
+ * floor of the rounded quotient may be one too large. */
 #define LG_REMAINDER(type, sfx)                                                                                        \
         static inline type lg_remainder_##sfx(type a, type b)                                                          \
         {                                                                                                              \
@@ -121,10 +123,11 @@ LG_FLOOR_DIVIDE(double, f64)
 #undef LG_REMAINDER
 #undef LG_FLOOR_DIVIDE
 
-/* The passes of a loop over a formula: see pointwise_loops.inc. */
+/* Values of `pass`, the pass of a loop over a formula: see pointwise_loops.inc. */
 enum { LG_ASKING, LG_FAR, LG_NEAR };
 
-/* Computes sin and cos, those of large angles in f64. */
+/* sin and cos for formulas. In the pass LG_FAR, angles above LG_ANGLE_MOST are computed in f64; LG_ASKING only sets
+ * *far if there is such an angle. */
 #define LG_ANGLES(name)                                                                                                \
         LG_LANE float lg_##name##_of_f32(float x, int pass, int *far)                                                  \
         {                                                                                                              \

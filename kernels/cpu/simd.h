@@ -1,5 +1,5 @@
-/* simd.h - vectors of the instruction set that a file is compiled for: loads and stores, whole or of the first lanes,
- * multiply-add, transposes. Names end in the type of the elements. */
+/* simd.h - vectors of the instruction set for which a file is compiled: loads and stores of whole vectors or of the
+ * first lanes, multiply-add, transposes. Names end in the type of the elements. */
 #ifndef LG_CPU_SIMD_H
 #define LG_CPU_SIMD_H
 
@@ -14,7 +14,8 @@
 #endif
 
 #define LG_INLINE static inline __attribute__((always_inline))
-/* Calls where a sanitizer watches each lane: inline, a block of sums takes minutes to compile. */
+/* Functions that are not inlined under a sanitizer, which checks each lane: inlined blocks of sums took minutes to
+ * compile. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define LG_SELDOM static __attribute__((noinline, unused))
@@ -23,10 +24,10 @@
 #ifndef LG_SELDOM
 #define LG_SELDOM LG_INLINE
 #endif
-/* Before a loop over registers: what stays a loop puts them into memory. */
+/* Unrolls a loop over registers completely; a loop that remains would put the registers into memory. */
 #define LG_UNROLL _Pragma("GCC unroll 48")
 
-/* The bytes of a vector, and the rows and vectors of a block of sums that fits in the registers. */
+/* Bytes of a vector, and the rows and vectors of a block of sums that fits in the registers. */
 #if defined(__AVX512F__)
 #define LG_VECTOR 64
 #define LG_BLOCK_ROWS 14
@@ -45,7 +46,7 @@
 #define LG_EACH_ROWS LG_ROWS_5
 #endif
 #define LG_BLOCK_VECTORS 2
-/* Products have wide blocks, too, of fewer rows, where there are registers for them. */
+/* Size of wide blocks of products: more vectors by fewer rows, where there are enough registers. */
 #if LG_VECTOR == 64
 #define LG_WIDE_ROWS 6
 #define LG_WIDE_VECTORS 4
@@ -55,19 +56,19 @@
 #define LG_WIDE_VECTORS LG_BLOCK_VECTORS
 #define LG_EACH_WIDE(X, ...)
 #endif
-/* Whether large products copy A, too: six rows have more loads to a multiply-add than fourteen, which copy it only
- * where its rows share few sets of the cache and have room for loads that fetch B. The steps along k of a round of the
- * loop over copies. */
+/* LG_PACKS_A: large products may also copy A. With six rows in a block this pays since each multiply-add needs more
+ * loads; with fourteen, only where A's rows share few cache sets. LG_FETCHES_B: blocks of fourteen rows have time for
+ * prefetching B. LG_STEPS: unrolled steps along k in the loop over copies. */
 #define LG_PACKS_A (LG_VECTOR >= 32)
 #define LG_FETCHES_B (LG_VECTOR == 64)
 #define LG_STEPS 4
-/* X(rows, ...) of every number of rows up to N: LG_EACH_ROWS of those that a block can have. */
+/* LG_ROWS_N expands X(rows, ...) for every number of rows up to N; LG_EACH_ROWS does for each row count of a block. */
 #define LG_ROWS_5(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__)
 #define LG_ROWS_6(X, ...) LG_ROWS_5(X, __VA_ARGS__) X(6, __VA_ARGS__)
 #define LG_ROWS_9(X, ...) LG_ROWS_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__)
 #define LG_ROWS_12(X, ...) LG_ROWS_9(X, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__)
 #define LG_ROWS_14(X, ...) LG_ROWS_12(X, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
-/* X(rows, columns) of the blocks of sums along k, by columns: of one, of few, and of one row. */
+/* Expands X(rows, columns) for each block of sums along k: by number of columns, the last one for a single row of A. */
 #if defined(__AVX512F__) || defined(__aarch64__)
 #define LG_MOST_DOTS 25
 #define LG_EACH_DOTS(X) X(8, 1) X(8, 2) X(7, 3) X(6, 4) X(5, 5) X(1, 8)
@@ -81,7 +82,7 @@
 #define LG_LANES_f32 (LG_VECTOR / 4)
 #define LG_LANES_f64 (LG_VECTOR / 8)
 
-/* Loaded once: gcc would load it anew for every use. */
+/* Keeps v in a register; otherwise gcc would load it again for every use. */
 #if defined(__AVX512F__)
 #define LG_IN_REGISTER(v) __asm__("" : "+v"(v))
 #elif defined(__SSE2__)
@@ -90,7 +91,8 @@
 #define LG_IN_REGISTER(v) (void)(v)
 #endif
 
-/* So many bytes from p on, where there need be nothing: what will soon be read, and what written. */
+/* Prefetches the cache line `bytes` after p for reading, or for writing (lg_prefetch_to). The address may be invalid.
+ */
 LG_INLINE void lg_prefetch(const void *p, ptrdiff_t bytes)
 {
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)bytes));
@@ -116,7 +118,7 @@ typedef int64_t lg_bits_f64 __attribute__((vector_size(LG_VECTOR)));
         {                                                                                                              \
                 memcpy(p, &v, sizeof v);                                                                               \
         }                                                                                                              \
-        /* 0 for what is not above 0; NaN stays. */                                                                    \
+        /* Returns max(v, 0) for each lane; NaN stays NaN. */                                                          \
         LG_INLINE lg_vec_##t lg_vec_relu_##t(lg_vec_##t v)                                                             \
         {                                                                                                              \
                 return (lg_vec_##t)((lg_bits_##t)v & ~(v <= (lg_vec_##t){0}));                                         \
@@ -125,8 +127,8 @@ LG_SIMD_FOR(f32, float)
 LG_SIMD_FOR(f64, double)
 #undef LG_SIMD_FOR
 
-/* ---- x in all lanes; a b + c, rounded once where the machine can; the first lanes, by a mask: the others are 0 and
- * not stored ---- */
+/* ---- vec_all: x in all lanes; vec_fma: a b + c, rounded once where the processor can; mask_first, load_some,
+ * store_some: only the first n lanes; loads set the others to 0 ---- */
 
 #if defined(__AVX2__)
 #if defined(__AVX512F__)
@@ -145,8 +147,8 @@ typedef __m256i lg_mask_f32, lg_mask_f64;
 #define LG_LOAD_SOME(s, p, m) _mm256_maskload_##s(p, m)
 #define LG_STORE_SOME(s, p, m, v) _mm256_maskstore_##s(p, m, v)
 #endif
-/* lg_vec_fma_to: the sum stays in c's register. gcc would move sums between registers where steps are unrolled, and
- * AVX2 has too few of them for that. */
+/* lg_vec_fma_to keeps the sum in c's register: gcc would move sums between registers where steps are unrolled, and AVX2
+ * has too few of them. */
 #if LG_VECTOR == 32
 #define LG_FMA_TO(s) __asm__("vfmadd231" #s " %2, %1, %0" : "+x"(c) : "x"(a), "x"(b))
 #else
@@ -182,7 +184,7 @@ LG_SIMD_FOR(f32, float, ps)
 LG_SIMD_FOR(f64, double, pd)
 #undef LG_SIMD_FOR
 #else
-typedef int64_t lg_mask_f32, lg_mask_f64; /* how many lanes */
+typedef int64_t lg_mask_f32, lg_mask_f64; /* number of lanes */
 LG_INLINE lg_vec_f32 lg_vec_all_f32(float x)
 {
         return (lg_vec_f32){x, x, x, x};
@@ -230,7 +232,7 @@ LG_SIMD_FOR(f64, double)
 
 /* ---- permutations ---- */
 
-/* Which 32 bits of a vector go to each 32 bits of the result. */
+/* Index vector of lg_permute(): for each 32-bit lane of the result, the lane of v that it is taken from. */
 #define LG_PLACES (LG_VECTOR / 4)
 typedef int32_t lg_places __attribute__((vector_size(LG_VECTOR)));
 
@@ -265,8 +267,8 @@ LG_INLINE lg_vec_f64 lg_vec_permute_f64(lg_vec_f64 v, lg_places at)
 
 /* ---- past the caches ---- */
 
-/* Stores at a multiple of LG_VECTOR bytes what will not be read soon: where the machine can, whole lines go to memory
- * without being read first. Before another thread reads them: lg_streams_end. */
+/* Stores to an address that is a multiple of LG_VECTOR bytes, past the caches where the processor can: whole cache
+ * lines go to memory without being read first. Call lg_streams_end() before another thread reads them. */
 LG_INLINE void lg_vec_stream_f32(float *p, lg_vec_f32 v)
 {
 #if defined(__AVX2__)
@@ -287,7 +289,7 @@ LG_INLINE void lg_streams_end(void)
 
 typedef uint64_t lg_vec_u64 __attribute__((vector_size(LG_VECTOR)));
 
-/* The products of the lower halves of the lanes. */
+/* Returns the 64-bit products of the lower 32 bits of each lane. */
 LG_INLINE lg_vec_u64 lg_vec_multiply_halves(lg_vec_u64 a, lg_vec_u64 b)
 {
 #if defined(__AVX512F__)
@@ -301,7 +303,7 @@ LG_INLINE lg_vec_u64 lg_vec_multiply_halves(lg_vec_u64 a, lg_vec_u64 b)
 #endif
 }
 
-/* ---- f16 and bf16, as many as a vector of f32 has lanes ---- */
+/* ---- f16 and bf16: lg_halves has as many elements as a vector of f32 ---- */
 
 typedef uint16_t lg_halves __attribute__((vector_size(LG_VECTOR / 2)));
 
@@ -351,7 +353,7 @@ LG_INLINE lg_halves lg_f16_of_vec(lg_vec_f32 v)
 }
 #endif
 
-/* To nearest even. The processor's own instruction takes subnormals for zeros. */
+/* Rounds to nearest even. Not done by vcvtneps2bf16, which treats subnormals as zeros. */
 LG_INLINE lg_halves lg_bf16_of_vec(lg_vec_f32 v)
 {
         typedef uint32_t bits __attribute__((vector_size(LG_VECTOR)));
@@ -368,7 +370,7 @@ LG_INLINE lg_halves lg_bf16_of_vec(lg_vec_f32 v)
 
 /* ---- sums of lanes ----
  *
- * LG_MEET_f32(a, b, d), d a power of 2: a[i] + a[i ^ d] where i has no d, b[i] + b[i ^ d] where it has. */
+ * LG_MEET_f32(a, b, d), for d a power of 2: lane i is a[i] + a[i ^ d] if bit d of i is clear, else b[i] + b[i ^ d]. */
 
 #define LG_KEPT(i, d, n) ((i) & (d) ? (n) + (i) : (i))
 #define LG_SENT(i, d, n) ((i) & (d) ? (n) + (i) - (d) : ((i) + (d)) % (n))
@@ -391,8 +393,8 @@ LG_INLINE lg_halves lg_bf16_of_vec(lg_vec_f32 v)
 
 /* ---- transposes ----
  *
- * Interleaving row i with row i + half, for all i of the first half, turns the lanes' index round by one bit: after as
- * many rounds as the index has bits, rows are columns. */
+ * Interleaving row i with row i + half, for all i of the first half, rotates the bits of each element's (row, lane)
+ * index by one: after as many rounds as a lane's index has bits, rows have become columns. */
 
 #if LG_VECTOR == 64
 #define LG_LOW_f32(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
@@ -411,7 +413,8 @@ LG_INLINE lg_halves lg_bf16_of_vec(lg_vec_f32 v)
 #define LG_HIGH_f64(a, b) __builtin_shufflevector(a, b, 1, 3)
 #endif
 
-/* The same within each half of a vector, which AVX2 does at once, and the lower and the upper halves of two vectors. */
+/* LOW_IN and HIGH_IN interleave within each half of a vector (one instruction of AVX2); LOWER and UPPER join the lower
+ * or the upper halves of two vectors. */
 #if LG_VECTOR == 32
 #define LG_HALVES 2
 #define LG_LOW_IN_f32(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
@@ -434,8 +437,8 @@ LG_INLINE lg_halves lg_bf16_of_vec(lg_vec_f32 v)
 #define LG_UPPER_f64(a, b) (b)
 #endif
 
-/* to[c * to_row + r] = from[r * from_row + c] for `rows` rows and `cols` columns, at most as many as a vector has
- * lanes; the rest of each vector that is written is 0. */
+/* Transposes: to[c * to_row + r] = from[r * from_row + c] for `rows` rows and `cols` columns, at most the lanes of a
+ * vector each. Whole vectors are written; lanes beyond `rows` are 0. */
 #define LG_SIMD_FOR(t, type)                                                                                           \
         LG_INLINE void lg_vec_transpose_##t(const type *from, ptrdiff_t from_row, type *to, ptrdiff_t to_row,          \
                                             int64_t rows, int64_t cols)                                                \

@@ -1,12 +1,11 @@
-/* vecmath.h - e^x, the logarithm, tanh, erf, the sigmoid, sin, cos and the normal distribution in f32, for loops of
- * vectors.
+/* vecmath.h - f32 versions of e^x, logarithm, tanh, erf, sigmoid, sin, cos and the normal distribution for vectorised
+ * loops.
  *
- * Each function is arithmetic and choices of bits, without branch, call or table, so that the compiler makes vectors of
- * the loop around it, whatever the instruction set is. Subnormal numbers are kept; NaN, infinities and the signs of
- * zeros are as C has them. Errors are below 1.5 ulp but for the normal distribution: tools/ulp.c measures them for all
- * arguments. Coefficients are those of the least largest error (Remez' exchange in 60 digits), rounded to f32 and moved
- * to neighbours while that made the error less; "(2^-n)" is what is left of it.
- */
+ * Each function consists of arithmetic and bitwise selections, without branches, calls or tables, so that the compiler
+ * can vectorise the surrounding loop for any instruction set. Subnormals are kept; NaN, infinities and signs of zeros
+ * are as in C. Errors are below 1.5 ulp, except for the normal distribution; tools/ulp.c measures them for all
+ * arguments. Coefficients minimise the largest error (Remez exchange with 60 digits) and were then rounded to f32 and
+ * moved to neighbouring values while the error decreased; "(2^-n)" is the remaining error. */
 #ifndef LG_CPU_VECMATH_H
 #define LG_CPU_VECMATH_H
 
@@ -15,7 +14,7 @@
 
 #define LG_LANE static inline __attribute__((always_inline))
 
-/* a b + c, rounded once where that is as fast. */
+/* Returns a b + c, rounded once where the processor has a fast fused multiply-add. */
 LG_LANE float lg_fma_f32(float a, float b, float c)
 {
 #ifdef FP_FAST_FMAF
@@ -25,21 +24,21 @@ LG_LANE float lg_fma_f32(float a, float b, float c)
 #endif
 }
 
-/* c0 + c1 x + c2 x^2 + c3 x^3, by halves that do not wait for each other; x2 is x^2. */
+/* Returns c0 + c1 x + c2 x^2 + c3 x^3 from two independent halves; x2 is x^2. */
 LG_LANE float lg_cubic_f32(float x, float x2, float c0, float c1, float c2, float c3)
 {
         return lg_fma_f32(x2, lg_fma_f32(x, c3, c2), lg_fma_f32(x, c1, c0));
 }
 
-/* Both sides are computed and the bits chosen: a choice by branch would keep loops from being vectorised. */
+/* Returns c ? a : b for c of 0 or 1 by selecting bits: a branch would keep loops from being vectorised. */
 LG_LANE float lg_select_f32(int c, float a, float b)
 {
         const uint32_t m = 0u - (uint32_t)c;
         return lg_f32_of_bits((lg_bits_of_f32(a) & m) | (lg_bits_of_f32(b) & ~m));
 }
 
-/* x is about k ln(2), |x| < 2^20: returns x less k times the first 15 bits of ln(2), which is exact, k, and k + bias in
- * the low bits of an integer. */
+/* For |x| < 2^20 and k = x / ln(2), rounded: returns x - k * (first 15 bits of ln(2)), which is exact. Stores k, and in
+ * the low bits of *ret_bits k + bias. */
 LG_LANE float lg_less_ln2_f32(float x, int bias, float *ret_k, uint32_t *ret_bits)
 {
         const float magic = 0x1.8p23f + (float)bias, z = lg_fma_f32(x, 0x1.715476p0f, magic), k = z - magic;
@@ -49,15 +48,15 @@ LG_LANE float lg_less_ln2_f32(float x, int bias, float *ret_k, uint32_t *ret_bit
 }
 #define LG_LN2_REST 0x1.7f7d1cp-20f
 
-/* e^r = 1 + r + r^2 P(r) for |r| <= ln(2) / 2 (2^-26): returns P(r). */
+/* Returns P(r) of e^r = 1 + r + r^2 P(r), for |r| <= ln(2) / 2 (2^-26); r2 is r^2. */
 LG_LANE float lg_exp_curve_f32(float r, float r2)
 {
         const float p = lg_cubic_f32(r, r2, 0x1.fffffep-2f, 0x1.5554aep-3f, 0x1.5556a0p-5f, 0x1.122802p-7f);
         return lg_fma_f32(r2 * r2, 0x1.6bedc0p-10f, p);
 }
 
-/* e^x = 2^k (1 + high + low), |x| < 2^20: returns high, which is exact, low, and k + bias in the low bits of an
- * integer. */
+/* For |x| < 2^20, with e^x = 2^k (1 + high + low): returns high, which is exact. Stores low, and in the low bits of
+ * *ret_k k + bias. */
 LG_LANE float lg_split_expm1_f32(float x, int bias, uint32_t *ret_k, float *ret_low)
 {
         float k;
@@ -66,7 +65,7 @@ LG_LANE float lg_split_expm1_f32(float x, int bias, uint32_t *ret_k, float *ret_
         return high;
 }
 
-/* e^(x - rest) = 2^k (1 + q), |x| < 2^20: returns q, and k + bias in the low bits of an integer. */
+/* For |x| < 2^20, with e^(x - rest) = 2^k (1 + q): returns q. Stores k + bias in the low bits of *ret_k. */
 LG_LANE float lg_reduced_expm1_f32(float x, float rest, int bias, uint32_t *ret_k)
 {
         float k;
@@ -75,7 +74,7 @@ LG_LANE float lg_reduced_expm1_f32(float x, float rest, int bias, uint32_t *ret_
         return lg_fma_f32(r2, lg_exp_curve_f32(r, r2), r);
 }
 
-/* e^x. Powers of 2 from 2^-150 to 2^128 are products of two, and only the second product rounds. */
+/* Returns e^x. Powers of 2 from 2^-150 to 2^128 are products of two, of which only the second product rounds. */
 LG_LANE float lg_exp_f32(float x)
 {
         uint32_t k, below = 0u - (lg_bits_of_f32(x) >> 31);
@@ -85,8 +84,8 @@ LG_LANE float lg_exp_f32(float x)
         return lg_select_f32(x > 89, INFINITY, lg_select_f32(x < -104, 0, e));
 }
 
-/* e^x - 1 = (s - 1 + s high) + s low, s = 2^k: what is large is exact where it becomes small. In halves, since 2^128 is
- * no number. */
+/* Returns e^x - 1 = (s - 1 + s high) + s low with s = 2^k; the large terms are exact where they cancel. Computed
+ * halved, since 2^128 overflows. */
 LG_LANE float lg_expm1_f32(float x)
 {
         uint32_t k;
@@ -97,7 +96,7 @@ LG_LANE float lg_expm1_f32(float x)
         return lg_select_f32((x > 89) | (x < -25) | (fabsf(x) < 0x1p-25f), edge, e);
 }
 
-/* e^(x - low) for x in [-104.5, 0]. */
+/* Returns e^(x - low) for x in [-104.5, 0]. */
 LG_LANE float lg_exp_below_f32(float x, float low)
 {
         uint32_t k;
@@ -105,14 +104,14 @@ LG_LANE float lg_exp_below_f32(float x, float low)
         return lg_fma_f32(q, s, s) * 0x1p-32f;
 }
 
-/* e^-x for x >= 0. */
+/* Returns e^-x for x >= 0. */
 LG_LANE float lg_exp_minus_f32(float x)
 {
         return lg_select_f32(x > 104, 0, lg_exp_below_f32(-x, 0));
 }
 
-/* 1 / (1 + e^-x). With e^|x| = (1 + q) / s it is s / (1 + (q + s)) for x < 0, and 1 less that for x > 0. What rounding
- * takes from the divisor counts, too. */
+/* Returns 1 / (1 + e^-x). With e^|x| = (1 + q) / s, the result is s / (1 + (q + s)) for x < 0, and 1 minus this for x >
+ * 0. The rounding error of the divisor is corrected. */
 LG_LANE float lg_sigmoid_f32(float x)
 {
         uint32_t k;
@@ -123,7 +122,7 @@ LG_LANE float lg_sigmoid_f32(float x)
         return lg_select_f32(x < 0, r * s, lg_fma_f32(-s, r, 1));
 }
 
-/* x + x^3 P(x^2) below 0.55 (2^-24), then 1 - 2 / (e^2x + 1), which from 10 on is 1. */
+/* Returns tanh(x): x + x^3 P(x^2) for |x| < 0.55 (2^-24), else 1 - 2 / (e^2x + 1), which is 1 for x > 10. */
 LG_LANE float lg_tanh_f32(float x)
 {
         uint32_t k;
@@ -135,7 +134,7 @@ LG_LANE float lg_tanh_f32(float x)
         return copysignf(lg_select_f32(a < 0.55f, lg_fma_f32(a * z, p, a), far), x);
 }
 
-/* log(2^k (1 + f)), sqrt(1/2) <= 1 + f < sqrt(2): k ln(2) + f - f^2 / 2 + f^3 P(f) (2^-25). */
+/* Returns log(2^k (1 + f)) for sqrt(1/2) <= 1 + f < sqrt(2): k ln(2) + f - f^2 / 2 + f^3 P(f) (2^-25). */
 LG_LANE float lg_log_of_f32(float k, float f)
 {
         const float f2 = f * f;
@@ -157,7 +156,8 @@ LG_LANE float lg_log_f32(float x)
         return lg_select_f32((x > 0) & (x < INFINITY), lg_log_of_f32(k, f), edge);
 }
 
-/* log(1 + x) by f = x / 2^k + (1 / 2^k - 1), which is exact but for the last bit. Four times 2^-128 is no subnormal. */
+/* Returns log(1 + x), with f = x / 2^k + (1 / 2^k - 1), exact but for the last bit. s = 2^-k is computed as a quarter
+ * of 2^(2 - k), since 2^-128 would be subnormal. */
 LG_LANE float lg_log1p_f32(float x)
 {
         const int32_t i = (int32_t)(lg_bits_of_f32(1 + x) - lg_bits_of_f32(LG_SQRT_HALF));
@@ -167,7 +167,7 @@ LG_LANE float lg_log1p_f32(float x)
         return copysignf(lg_select_f32((x > -1) & (x < INFINITY), r, edge), x);
 }
 
-/* x + x P(x^2) below 0.9 (2^-25), then 1 - e^Q(x) (2^-29), which from 4 on is 1. */
+/* Returns erf(x): x + x P(x^2) for |x| < 0.9 (2^-25), else 1 - e^Q(x) (2^-29), which is 1 for x > 4. */
 LG_LANE float lg_erf_f32(float x)
 {
         uint32_t k;
@@ -183,11 +183,11 @@ LG_LANE float lg_erf_f32(float x)
         return copysignf(lg_select_f32(a < 0.9f, near, far), x);
 }
 
-/* Larger angles are left to libm: see SIN in scalar.h. */
+/* Largest angle for lg_near_sin and lg_near_cos; larger ones are left to libm (see SIN in scalar.h). */
 #define LG_ANGLE_MOST 0x1p17f
 
-/* x = k pi / 2 + r + low, |r| < 0.8: returns r, low, and k in the low bits of an integer. k times the first part of
- * pi / 2 is taken from x exactly; of what is taken then, low is what rounding leaves. */
+/* For x = k pi / 2 + r + low with |r| < 0.8: returns r. Stores low, and k in the low bits of *ret_k. k times the first
+ * part of pi / 2 is subtracted exactly; low is the rounding error of the second subtraction. */
 LG_LANE float lg_reduced_angle_f32(float x, uint32_t *ret_k, float *ret_low)
 {
         const float magic = 0x1.8p23f, z = lg_fma_f32(x, 0x1.45f306p-1f, magic), k = z - magic;
@@ -203,7 +203,7 @@ LG_LANE float lg_reduced_angle_f32(float x, uint32_t *ret_k, float *ret_low)
         return r;
 }
 
-/* sin(x + turns pi / 2): r + r^3 S(r^2) (2^-27) or 1 - r^2 / 2 + r^4 C(r^2) (2^-32), with either sign. */
+/* Returns sin(x + turns pi / 2): r + r^3 S(r^2) (2^-27) or 1 - r^2 / 2 + r^4 C(r^2) (2^-32), with either sign. */
 LG_LANE float lg_turned_sin_f32(float x, uint32_t turns)
 {
         uint32_t k;
@@ -217,7 +217,7 @@ LG_LANE float lg_turned_sin_f32(float x, uint32_t turns)
         return lg_f32_of_bits(lg_bits_of_f32(v) ^ (((k + turns) & 2) << 30));
 }
 
-/* The sign of x apart, for that of 0. */
+/* Returns sin(x); the sign of x is applied separately, which keeps the sign of 0. */
 LG_LANE float lg_near_sin_f32(float x)
 {
         return lg_f32_of_bits(lg_bits_of_f32(lg_turned_sin_f32(fabsf(x), 0)) ^ (lg_bits_of_f32(x) & 1u << 31));
@@ -228,14 +228,14 @@ LG_LANE float lg_near_cos_f32(float x)
         return lg_turned_sin_f32(x, 1);
 }
 
-/* e^(-x^2 / 2). Where products can be added unrounded, what the square's rounding took away counts, too. */
+/* Returns e^(-x^2 / 2). With a fused multiply-add, the rounding error of x^2 is corrected. */
 LG_LANE float lg_bell_f32(float x)
 {
         const float s = x * x;
         return lg_select_f32(s > 208, 0, lg_exp_below_f32(-0.5f * s, 0.5f * lg_fma_f32(x, x, -s)));
 }
 
-/* The normal distribution: for x < 0 it is e^(-x^2 / 2) P(-x) / Q(-x) (2^-25). */
+/* Returns the distribution function of the normal distribution; for x < 0, e^(-x^2 / 2) P(-x) / Q(-x) (2^-25). */
 LG_LANE float lg_normal_cdf_f32(float x)
 {
         const float a = fabsf(x), s = x * x;

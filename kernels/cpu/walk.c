@@ -1,4 +1,4 @@
-/* walk.c - shapes with several operands' strides: joined dimensions, gathering and scattering. */
+/* walk.c - walks over the strides of several operands: joins dimensions, gathers and scatters elements. */
 #include "cpu.h"
 
 static void walk_order(lg_walk *w)
@@ -82,7 +82,7 @@ int64_t lg_walk_seek(const lg_walk *w, int operand, int64_t index, int64_t *ret_
         return offset + index * w->strides[operand][0];
 }
 
-/* One loop for each size of element; from and to step by their own strides, of which one is 1. */
+/* Copies n elements of one type; from and to advance by their own strides, one of which is 1. */
 #define MOVE(type)                                                                                                     \
         do {                                                                                                           \
                 type *t = to;                                                                                          \
@@ -105,7 +105,7 @@ static void move_run(size_t size, int64_t n, void *to, int64_t to_step, const vo
                 MOVE(uint8_t);
 }
 
-/* The offset of the element after a run of the innermost dimension. */
+/* Advances the coordinates `at` by a run in the innermost dimension and returns the offset of the next element. */
 static int64_t walk_step(const lg_walk *w, int operand, int64_t *at, int64_t offset, int64_t run)
 {
         const int64_t *strides = w->strides[operand];
