@@ -240,7 +240,7 @@ typedef struct lg_update {
         const void *grad;
         void *state[LG_UPDATE_STATES]; /* the optimiser's buffers, f64 if dtype is f64, else f32; NULL where absent */
         float *master;                 /* for 16-bit tensors: f32 values, updated and then rounded to param; or NULL */
-        int64_t *skipped;              /* in device memory: number of steps that were skipped; NULL: none */
+        int64_t *skipped; /* in device memory: number of skipped steps; may be NULL (none) if lg_pass.skip is */
 } lg_update;
 
 /* Inputs of a step of each optimiser, lg_NAME_dials: f64 values in the order of updates.def. */

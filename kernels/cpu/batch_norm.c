@@ -19,9 +19,8 @@ typedef struct plan {
         int64_t chunk, chunks; /* rows per tile; number of tiles in a column */
 } plan;
 
-/* Part of the matrix: `lines` lines of `cols` elements with the stride `step`, then a shorter line of `tail` elements;
- * the first element is number `at` of the matrix. `chunk` and `column`: position of the tile; `rows`: its matrix rows.
- */
+/* Part of the matrix: `lines` lines of `cols` elements with the stride `step`, then a shorter line of `tail` elements,
+ * from element `at` of the matrix on. `chunk` and `column`: position of the tile; `rows`: its matrix rows. */
 typedef struct tile {
         int64_t at, lines, cols, step, tail;
         int64_t chunk, column, rows;
@@ -160,8 +159,7 @@ static void join_statistics(const plan *p, const double *cells, double *mean, do
                 for (int64_t c = 0; c < p->channels; c++) {
                         double d = m[c] - mean[c];
                         mean[c] += d * of_new;
-                        var[c] += s[c] +
-                                  (n > 0 ? d * d * of_new * (double)n : 0); /* for n = 0, mean[c] holds no mean yet */
+                        var[c] += s[c] + (n > 0 ? d * d * of_new * (double)n : 0); /* if n is 0, d is no difference */
                 }
                 n += more;
         }
@@ -188,8 +186,7 @@ static void move_running(const lg_running_stat *r, int64_t n, const double *v, d
         }
 }
 
-/* Sets mean and var: in training to those of the batch, which also update the running ones; else to the running ones.
- */
+/* Sets mean and var: in training to the batch's, which also update the running ones; else to the running ones. */
 static void find_statistics(lg_queue *q, const job *j)
 {
         const lg_batch_norm_args *a = j->a;

@@ -1,26 +1,24 @@
-/* conv.c - convolution and its two derivatives: which way is taken for what.
+/* conv.c - convolution and its two derivatives: chooses the algorithm.
  *
- * Measured on one thread with AVX-512 over the layers of usual networks, by tests/convolutions_bench --ways, which
- * takes each way by turns (1 in its last column: the right one):
- * - groups narrower than a vector, depthwise ones among them: runs of pixels by vectors of several groups (32 groups of
- *   4 to 4, 3x3: 2.9 times as fast as the direct way).
- * - 1x1 of stride 1 and one group: a product (with AVX2 0.94 to 1.1 times as fast as the direct way, the weights'
- *   gradient 1.1 to 1.7 times).
- * - 3x3 of stride 1, from 16 channels and outputs on: Winograd's algorithm, 1.1 to 2.8 times as fast as the direct way.
- *   Not for one tile alone, whose weights cost more than the products (512 to 512, 4x4: 0.75), and not for the weights'
- *   gradient of images of 2x2 (0.6 to 0.8).
- * - The input gradient where a vector has few channels: products, and their sums in the image (6 to 16, 5x5: twice as
- *   fast; but 8 to 8, 3x3: half as fast). With a stride, too, where windows are dilated, or phases are many or see no
- *   element of the kernel.
- * - All others: direct.
- */
+ * The choice was measured on one thread with AVX-512 over the layers of usual networks, by tests/convolutions_bench
+ * --ways, which runs each algorithm in turn (1 in its last column: the choice was the fastest):
+ *   - Groups narrower than a vector, depthwise included: runs of pixels by vectors of several groups (32 groups of 4 to
+ *     4, 3x3: 2.9 times as fast as the direct algorithm).
+ *   - 1x1 with stride 1 and one group: a product (with AVX2 0.94 to 1.1 times as fast as direct, the weight
+ * gradient 1.1 to 1.7 times).
+ *   - 3x3 with stride 1, from 16 channels and outputs on: Winograd's algorithm, 1.1 to 2.8 times as fast as direct. Not
+ *     for a single tile, whose weights cost more than the products (512 to 512, 4x4: 0.75), and not for the weight
+ *     gradient of images of 2x2 (0.6 to 0.8).
+ *   - Input gradient with few channels per vector: products that are summed in the image (6 to 16, 5x5: twice as fast;
+ *     but 8 to 8, 3x3: half as fast). Also with a stride, if windows are dilated, or phases are many or empty.
+ *   - All others: direct. */
 #include "conv.h"
 
 #define WINOGRAD_CHANNELS 16
 #define WINOGRAD_PIXELS 17
-#define WEIGHT_PIXELS 4 /* of an image: a quarter of a tile */
-#define MOST_PHASES 16  /* of a stride: each reads g anew */
-#define SUM_TIME 16     /* of a vector added to the image, in multiply-adds */
+#define WEIGHT_PIXELS 4 /* pixels of an image: a quarter of a tile */
+#define MOST_PHASES 16  /* maximum stride phases; each reads all of g */
+#define SUM_TIME 16     /* time to add a vector to the image, in multiply-adds */
 
 typedef enum way { EMPTY, PRODUCTS, DIRECT, GROUPS, WINOGRAD } way;
 
@@ -47,7 +45,8 @@ static bool suits_winograd(const lg_conv_args *a)
                (a->kind == LG_CONV_WEIGHT_GRAD ? pixels > WEIGHT_PIXELS : a->n * pixels >= WINOGRAD_PIXELS);
 }
 
-/* The input gradient by products: fewer pixels and lanes are multiplied for nothing, but windows are added. */
+/* Returns whether products are estimated to be faster for the input gradient: they multiply fewer unused pixels and
+ * lanes than the direct algorithm, but must add windows to the image. */
 static bool adds_windows(const lg_conv_args *a)
 {
         const lg_conv_geometry *at = &a->at;
@@ -62,8 +61,8 @@ static bool adds_windows(const lg_conv_args *a)
         return products < direct;
 }
 
-/* The input gradient of a stride, phase by phase: every pixel sees an element of the kernel at least, and what it sees
- * of g lies side by side. */
+/* Returns whether the direct algorithm can compute an input gradient with a stride phase by phase: each pixel must use
+ * at least one kernel element, and the elements of g that it reads must be contiguous pixels. */
 static bool suits_phases(const lg_conv_args *a)
 {
         const lg_conv_geometry *at = &a->at;
@@ -90,7 +89,7 @@ static way way_of(const lg_conv_args *a)
         return a->kind == LG_CONV_WEIGHT_GRAD && !lg_conv_cut_fits(a) ? PRODUCTS : DIRECT;
 }
 
-/* Nothing to sum: zeros, or the bias alone; and the end. */
+/* Computes a convolution without products: zeros, or the bias alone, followed by the epilogue. */
 static void fill_empty(const lg_conv_args *a)
 {
         const lg_conv_geometry *at = &a->at;
@@ -158,7 +157,8 @@ static bool widen(lg_queue *q, lg_dtype t, int64_t n, const void **array)
         return !*array || (*array = lg_widen(q, t, n, *array));
 }
 
-/* In f32; Winograd's algorithm reads and stores f16 and bf16 itself, for the others arrays are widened. */
+/* Computes a convolution of f16 or bf16 in f32. Winograd's algorithm reads and writes 16-bit images itself; for the
+ * others all arrays are widened. */
 static bool convolve_half(lg_queue *q, const lg_conv_args *a)
 {
         const lg_dtype t = a->dtype;

@@ -1,41 +1,41 @@
-/* conv_direct.c - convolution without a matrix of windows: with channels last, a line of a window is one run of memory,
- * and a block of pixels times a panel of outputs a product whose rows begin anywhere. Any stride, dilation, padding and
- * groups.
+/* conv_direct.c - direct convolution, without an im2col matrix. With channels last, a line of a window is one
+ * contiguous run; a block of pixels times a panel of outputs is a product whose left rows start at arbitrary addresses.
+ * Any stride, dilation, padding and groups.
  *
- * The input gradient is a convolution of g by the turned weights. With a stride, pixels of the input that are as far
- * from the next multiple of it see the same elements of the kernel: each such phase is a convolution of stride 1.
- */
+ * The input gradient is a convolution of g with rotated weights. With a stride, input pixels with the same position
+ * modulo the stride use the same kernel elements: each such phase is a convolution with stride 1. */
 #include "conv.h"
 
-#define IMAGE_BYTES (256 * 1024) /* of the rows that a part reads: they stay in the second cache */
+#define IMAGE_BYTES (256 * 1024) /* bytes of the rows that a part reads; they stay in the L2 cache */
 #define PARTS 16
 #define PIXELS 256
-#define LONG_WINDOW 64 /* whose elements outside the image are worth being left out */
-#define SHORT_LINE 16  /* of outputs: columns outside the image, too */
+#define LONG_WINDOW 64 /* minimum elements of a window for skipping rows outside the image */
+#define SHORT_LINE 16  /* maximum outputs of a line for skipping columns outside the image, too */
 
 typedef struct job {
-        const lg_conv_args *call, *a; /* a: as a forward convolution; of kind INPUT_GRAD the weights are turned */
-        int64_t place[2], apart[2];   /* outputs in what is computed: the first of them, and from one to the next */
-        int64_t size[2], first;       /* of the whole; the first tap of this phase in the panels */
-        bool few, joined;             /* joined: a line of a window is one run; few: outputs of one channel */
-        bool skips[2];                /* lines and columns of windows outside the image are left out */
-        int64_t groups, channels, outputs; /* channels and outputs of a group */
-        int64_t phases;                    /* of the input gradient of a stride; else 1 */
-        int64_t taps, k;                   /* of a kernel, of a window; of all phases */
-        int64_t *place_of;                 /* of each tap in a panel */
-        int64_t width, panels;             /* outputs of a panel, panels of a group */
-        char *weights, *scratch;           /* all panels; of each thread */
+        const lg_conv_args *call, *a; /* call: the original arguments; a: the current phase as a forward convolution, of
+                                         kind INPUT_GRAD if weights are rotated */
+        int64_t place[2], apart[2];   /* output pixels of a phase: the first one, and the stride */
+        int64_t size[2], first;       /* size of the whole output; position of this phase's first tap in the panels */
+        bool few, joined;             /* few: one channel, few outputs; joined: a line of a window is contiguous */
+        bool skips[2];                /* whether rows and columns of windows outside the image are skipped */
+        int64_t groups, channels, outputs; /* channels and outputs are per group */
+        int64_t phases;                    /* phases of an input gradient with a stride; else 1 */
+        int64_t taps, k;                   /* elements of a kernel, of a window; over all phases */
+        int64_t *place_of;                 /* position in a panel of each kernel element */
+        int64_t width, panels;             /* outputs per panel, panels per group */
+        char *weights, *scratch;           /* all packed panels; scratch of each thread */
         int64_t scratch_bytes;
         lg_conv_cut cut;
 } job;
 
-/* Outputs of a part, rows by columns of each of its images, whose windows have the same elements [tap, tap_end) of the
- * kernel in the image. */
+/* Rows and columns of outputs of a part, in each of its images, for which the same kernel elements [tap, tap_end) are
+ * inside the image. */
 typedef struct area {
         int64_t first[2], end[2], tap[2], tap_end[2];
 } area;
 
-/* Elements of the kernel, in dimension d, that the output at `place` sees in the image. */
+/* Finds the kernel elements, in dimension d, that are inside the image for the output at `place`. */
 static void find_taps(const lg_conv_geometry *at, int d, int64_t place, int64_t *ret_first, int64_t *ret_end)
 {
         const int64_t from = place * at->stride[d] - at->padding[d];
@@ -43,7 +43,8 @@ static void find_taps(const lg_conv_geometry *at, int d, int64_t place, int64_t 
         *ret_end = lg_least(lg_ceil_div(lg_most(at->in[d] - from, 0), at->dilation[d]), at->kernel[d]);
 }
 
-/* From first[d] on, of outputs up to `most`; output 0 of the part is the image's `top`. */
+/* Finds t->end[d], at most `most`: the outputs from t->first[d] on with the same kernel elements. Output 0 is row `top`
+ * of the image. */
 static void find_end(const job *j, int d, int64_t top, int64_t most, area *t)
 {
         int64_t first, end;
@@ -60,7 +61,7 @@ static void find_end(const job *j, int d, int64_t top, int64_t most, area *t)
         }
 }
 
-/* The areas of a part, columns first; before the first one, all is 0. False: there is no other. */
+/* Advances t to the next area of a part, columns first; t is zeroed before the first one. Returns false at the end. */
 static bool next_area(const job *j, const lg_conv_rows *r, area *t)
 {
         t->first[1] = t->end[1];
@@ -104,13 +105,15 @@ static void set_sizes(job *j)
         j->panels = lg_ceil_div(j->outputs, j->width);
 }
 
-/* How many of `count` elements of a kernel come before phase `place`, ordered by phases. */
+/* Returns the number of kernel elements (of `count` in a dimension) that precede phase `place` when ordered by phases.
+ */
 static int64_t taps_before(int64_t count, int64_t stride, int64_t place)
 {
         return count / stride * place + lg_least(count % stride, place);
 }
 
-/* Where a panel has element `tap` of a kernel: as it lies; of INPUT_GRAD phase by phase, each turned by 180 degrees. */
+/* Returns the position of kernel element `tap` in a panel: unchanged for FORWARD; for INPUT_GRAD ordered by phase, each
+ * phase rotated by 180 degrees. */
 static int64_t tap_in_panel(const job *j, int64_t tap)
 {
         const lg_conv_geometry *at = &j->call->at;
@@ -127,7 +130,8 @@ static int64_t tap_in_panel(const job *j, int64_t tap)
         return before[0] * at->kernel[1] + count[0] * before[1] + turned[0] * count[1] + turned[1];
 }
 
-/* The pixels place, place + stride, ... of the input's gradient, as a forward convolution. */
+/* Returns the arguments of a forward convolution for the phase j->place, input pixels place, place + stride, ... of the
+ * gradient. */
 static lg_conv_args phase_of(const job *j, lg_conv_args part, int64_t *ret_first)
 {
         const lg_conv_geometry *at = &j->call->at;
@@ -145,12 +149,12 @@ static lg_conv_args phase_of(const job *j, lg_conv_args part, int64_t *ret_first
         return part;
 }
 
-/* Scratch may be that of a part before. */
+/* Computes one phase. Scratch of an earlier phase is reused if large enough. */
 static bool run_part(lg_queue *q, job *j)
 {
         const bool f64 = j->a->dtype == LG_F64;
         j->cut = lg_conv_cut_of(j->a, IMAGE_BYTES, PARTS, PIXELS);
-        const bool bare = j->cut.reaches && !j->cut.copies; /* there are no zeros around the image */
+        const bool bare = j->cut.reaches && !j->cut.copies; /* no zeros are stored around the image */
         j->few = j->few && !bare;
         j->skips[0] = bare || (j->cut.copies && !j->few && j->k >= LONG_WINDOW);
         j->skips[1] = bare || (j->skips[0] && j->a->at.out[1] <= SHORT_LINE);

@@ -1,29 +1,29 @@
-/* conv_groups.c - convolution of groups that are narrower than a vector, and its two derivatives: a vector is outputs
- * of several groups, and for each channel of a group meets a permutation of what these see: lanes of a group get that
- * channel. Depthwise, where each output sees one channel, its own, nothing is permuted. Any stride and dilation;
- * nothing is copied and no zero multiplied: outputs are taken in runs that see the same elements of the kernel.
- */
+/* conv_groups.c - convolution with groups narrower than a vector, and its two derivatives. A vector holds outputs of
+ * several groups. For each channel of a group, the input is permuted so that all lanes of a group get that channel;
+ * depthwise convolution needs no permutation. Any stride and dilation. Nothing is copied and no zeros are multiplied:
+ * outputs are processed in runs that use the same kernel elements. */
 #include "conv.h"
 
-#define PIXELS 6    /* of a block of outputs */
-#define MOST_TAPS 9 /* of a block of sums of the weights' gradient */
-/* Vectors of such blocks: as many as registers have room for. */
+#define PIXELS 6    /* pixels per block of outputs */
+#define MOST_TAPS 9 /* maximum kernel elements per block of sums of the weight gradient */
+/* Vectors in these blocks: as many as fit in the registers. */
 #define SUMS (LG_BLOCK_ROWS * LG_BLOCK_VECTORS)
 #define VECTORS (SUMS / PIXELS)
 #define HALF ((VECTORS + 1) / 2)
 #define TAP_VECTORS (SUMS < 2 * MOST_TAPS ? 1 : 2)
 #define RUN_ROWS 16
-#define RUN_PIXELS 512 /* that pass before sums go to memory */
+#define RUN_PIXELS 512 /* pixels per run, after which sums go to memory */
 #define CHUNKS 16
 
-/* Outputs along a dimension, those of its side's `step` apart, that see the same elements of the kernel. */
+/* Run of outputs along a dimension, with the stride of its side, that use the same kernel elements. */
 typedef struct run {
         int64_t first, count;
-        int64_t tap, taps; /* the first of those elements, and how many */
-        int64_t at;        /* what the first output sees through the first one */
+        int64_t tap, taps; /* first of these kernel elements, and their number */
+        int64_t at;        /* input position that the first output reads with the first element */
 } run;
 
-/* A dimension: the steps from output to output of a run, and in what it sees; from tap to tap, and in what it sees. */
+/* Runs along one dimension, with strides: from output to output (step) and in the input (at_step); from kernel element
+ * to kernel element (tap_step) and in the input (tap_at_step). */
 typedef struct side {
         run *runs;
         int64_t count, step, at_step, tap_step, tap_at_step;
@@ -32,22 +32,22 @@ typedef struct side {
 typedef struct job {
         const lg_conv_args *a;
         side sides[2];
-        const void *from;        /* what outputs see: x, or g of INPUT_GRAD */
-        int64_t in[2], out[2];   /* pixels */
-        int64_t seen, made;      /* channels of what is seen and of outputs: all, */
-        int64_t each, per_group; /* and of a group */
-        int64_t step, seen_step; /* outputs of a vector, whole groups, and the channels that they see */
-        bool permutes;           /* groups are more than depthwise */
-        int64_t width;           /* outputs in whole vectors */
-        int64_t chunks, taps;    /* taps: of the kernel */
-        char *weights;           /* (channels of a group, kernel, width); of WEIGHT_GRAD the sums of each chunk */
-        int32_t *places;         /* (channels of a group, LG_PLACES): for lg_vec_permute() */
+        const void *from;        /* the input: x, or g for INPUT_GRAD */
+        int64_t in[2], out[2];   /* size in pixels */
+        int64_t seen, made;      /* channels of input and output, in total */
+        int64_t each, per_group; /* and per group */
+        int64_t step, seen_step; /* outputs per vector, in whole groups, and the input channels of these */
+        bool permutes;           /* the convolution is not depthwise */
+        int64_t width;           /* outputs, rounded up to whole vectors */
+        int64_t chunks, taps;    /* taps: kernel elements */
+        char *weights;           /* (channels of a group, kernel, width); for WEIGHT_GRAD the sums of each chunk */
+        int32_t *places;         /* (channels of a group, LG_PLACES), for lg_vec_permute() */
 } job;
 
 #define LG_BOTH "conv_groups.inc"
 #include "both.inc"
 
-/* What output j of dimension d sees. */
+/* Returns a run of the single output `output` of dimension d and sets the steps of s between its kernel elements. */
 static run seen(const job *j, int d, int64_t output, side *s)
 {
         const lg_conv_geometry *at = &j->a->at;
@@ -55,7 +55,7 @@ static run seen(const job *j, int d, int64_t output, side *s)
         run r = {.first = output, .count = 1};
         int64_t last_tap = 0, last_at = 0;
         for (int64_t e = 0; e < at->kernel[d]; e++) {
-                const int64_t k = back ? at->kernel[d] - 1 - e : e; /* what is seen is in order */
+                const int64_t k = back ? at->kernel[d] - 1 - e : e; /* keeps input positions ascending */
                 const int64_t p = back ? output + at->padding[d] - k * at->dilation[d]
                                        : output * at->stride[d] - at->padding[d] + k * at->dilation[d];
                 const int64_t i = back ? p / at->stride[d] : p;
@@ -94,7 +94,7 @@ static void set_runs(job *j, int d, int64_t most)
         }
 }
 
-/* A vector of outputs takes whole groups, as many as it and one of what they see have room for. */
+/* Sets the groups per vector: as many whole groups as fit in a vector of outputs and in one of input channels. */
 static void set_groups(job *j, int64_t lanes)
 {
         const lg_conv_args *a = j->a;
@@ -110,7 +110,8 @@ static void set_groups(job *j, int64_t lanes)
         j->width = lg_ceil_div(j->made, lanes) * lanes + lanes;
 }
 
-/* The other ways fill a vector with outputs of one group; but to permute takes a third of a multiply-add. */
+/* Returns whether vectors of several groups pay off: other algorithms fill vectors with outputs of one group, but a
+ * permutation costs a third of a multiply-add. */
 bool lg_conv_suits_groups(const lg_conv_args *a)
 {
         const int64_t lanes = LG_VECTOR / (int64_t)lg_bytes_of(a->dtype);
@@ -119,7 +120,7 @@ bool lg_conv_suits_groups(const lg_conv_args *a)
         return a->at.groups > 1 && 3 * j.step > 4 * j.per_group;
 }
 
-/* Where lane l of a vector finds channel e of its group, in units of 32 bits. */
+/* Makes the permutations: for each channel e of a group, the source of each lane, in units of 32 bits. */
 static void set_places(const job *j, int64_t size)
 {
         const int64_t units = size / (int64_t)sizeof(int32_t);

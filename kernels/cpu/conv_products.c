@@ -1,23 +1,23 @@
-/* conv_products.c - convolutions as matrix products: those of 1x1, which are one; the input gradient as products whose
- * rows are windows of the image, which are then added to it; the weights' gradient element by element of the kernel.
+/* conv_products.c - convolutions as matrix products. 1x1 is a single product. The input gradient is the product of g
+ * and the weights, whose rows are windows that are added to the image. The weight gradient is a sum of products for
+ * each kernel element.
  *
- * Weights of the input gradient are brought to (outputs, kernel, channels), so that in an image with channels last a
- * kernel row without dilation is one run of memory.
- */
+ * Weights for the input gradient are reordered to (outputs, kernel, channels), so that without dilation a row of the
+ * kernel is one contiguous run of an image with channels last. */
 #include "conv.h"
 
-#define TILE_BYTES ((int64_t)1 << 20) /* of a matrix of windows */
-#define TILE_PIXELS 128               /* at least, or the weights are packed for too few rows */
+#define TILE_BYTES ((int64_t)1 << 20) /* bytes of a matrix of windows */
+#define TILE_PIXELS 128               /* minimum, or weights would be packed for too few rows */
 #define TASKS 16
 #define FEW_PIXELS 256
 
 typedef struct job {
         const lg_conv_args *a;
-        int64_t size, channels, outputs;   /* size: of an element; channels and outputs of a group */
-        int64_t taps, k;                   /* of a kernel, of a window */
-        int64_t tile;                      /* pixels at once */
-        int64_t images, bands;             /* images of a task, or bands of the rows of one */
-        int64_t windows_bytes, slot_bytes; /* of a thread's scratch: windows, and with the scratch of its products */
+        int64_t size, channels, outputs;   /* size: bytes of an element; the others are per group */
+        int64_t taps, k;                   /* elements of a kernel, of a window */
+        int64_t tile;                      /* pixels per product */
+        int64_t images, bands;             /* images per task; or tasks per image (bands of rows) */
+        int64_t windows_bytes, slot_bytes; /* scratch of a thread: for windows; with that of the products */
         char *w, *scratch;
 } job;
 
@@ -26,13 +26,13 @@ static lg_gemm_args product_of(const job *j, int64_t m, int64_t n, int64_t k)
         return (lg_gemm_args){.dtype = j->a->dtype, .m = m, .n = n, .k = k};
 }
 
-/* Element i of an operand. */
+/* Returns the address of element i of p. */
 static char *element(const job *j, const void *p, int64_t i)
 {
         return lg_byte_at(p, i * j->size);
 }
 
-/* ---- 1x1 of stride 1 and one group: images are matrices of pixels by channels ---- */
+/* ---- 1x1 with stride 1 and one group: images are matrices of pixels by channels ---- */
 
 static bool multiply_pixels(lg_queue *q, const job *j)
 {
@@ -60,7 +60,7 @@ static bool multiply_pixels(lg_queue *q, const job *j)
         return LG_CPU(gemm)(q, &g);
 }
 
-/* Scratch of each thread: `count` elements, and what products need of which no side is longer than `most`. */
+/* Allocates scratch for each thread: `count` elements, and the scratch of products whose sides are at most `most`. */
 static bool set_scratch(lg_queue *q, job *j, int64_t count, int64_t most)
 {
         const lg_gemm_args largest = {.dtype = j->a->dtype, .m = most, .n = most, .k = most};
@@ -73,15 +73,15 @@ static bool set_scratch(lg_queue *q, job *j, int64_t count, int64_t most)
 
 /* ---- the input gradient ---- */
 
-/* Output pixel `pixel` of all: its image, the first input pixel it sees, and which columns of the kernel meet one. */
+/* Window of an output pixel: its image, its first input pixel, and the kernel columns [lo, hi) inside the image. */
 typedef struct window {
         int64_t n, row, col, lo, hi;
 } window;
 
-/* Rows of one image, or several whole images, that one task fills. */
+/* Part of the input gradient that one task computes: rows of one image, or several whole images. */
 typedef struct band {
-        int64_t n, images, top, bottom; /* of the input */
-        int64_t first, end;             /* the output pixels that reach them */
+        int64_t n, images, top, bottom; /* rows [top, bottom) of the input */
+        int64_t first, end;             /* output pixels whose windows overlap the band */
 } band;
 
 static window window_of(const lg_conv_geometry *at, int64_t pixel)
@@ -119,7 +119,7 @@ static band band_of(const job *j, int64_t i)
         return b;
 }
 
-/* Sets a band to the sum of the windows g w of the pixels that reach it. */
+/* Computes a band of the input gradient: the sum of the windows g w of all pixels that overlap it. */
 static void fill_band(const job *j, const band *b, char *windows)
 {
         const lg_conv_args *a = j->a;
@@ -170,9 +170,9 @@ static bool fill_input(lg_queue *q, job *j)
         return true;
 }
 
-/* ---- the weights' gradient: each element of the kernel meets some runs of pixels ---- */
+/* ---- the weight gradient: for each kernel element, sums over runs of pixels ---- */
 
-/* Outputs [first, end) of dimension d through which element k of the kernel sees the image. */
+/* Finds the outputs [first, end) of dimension d for which kernel element k is inside the image. */
 static void find_outputs(const lg_conv_geometry *at, int d, int64_t k, int64_t *ret_first, int64_t *ret_end)
 {
         const int64_t before = at->padding[d] - k * at->dilation[d], after = at->in[d] + before;

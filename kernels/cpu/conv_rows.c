@@ -1,12 +1,11 @@
-/* conv_rows.c - the images of a convolution cut into parts, and the rows that a part reads, with zeros around the image
- * where windows reach beyond it.
- */
+/* conv_rows.c - divides the images of a convolution into parts, and loads the rows that a part reads, with zeros around
+ * the image where windows extend beyond it. */
 #include "conv.h"
 
-#define FEW_ROWS 4 /* of outputs: a part of one image has no fewer */
+#define FEW_ROWS 4 /* minimum output rows of a part of one image */
 #define MOST_BYTES 0x1p28
 
-/* Rows or columns of the input that `count` outputs see. */
+/* Returns the number of rows (d = 0) or columns (d = 1) of the input that `count` outputs read. */
 static int64_t reach(const lg_conv_geometry *at, int d, int64_t count)
 {
         return (count - 1) * at->stride[d] + (at->kernel[d] - 1) * at->dilation[d] + 1;
@@ -20,7 +19,7 @@ bool lg_conv_cut_fits(const lg_conv_args *a)
         return height * width <= MOST_BYTES;
 }
 
-/* The rows of an output image that a part has: all, or as many as read about `bytes`. */
+/* Returns the number of output rows of a part: all of an image, or as many as read about `bytes`. */
 static int64_t rows_of(const lg_conv_args *a, int64_t line_bytes, int64_t bytes, int64_t parts)
 {
         const int64_t all = a->at.out[0], share = lg_most(lg_ceil_div(all * a->n, parts), FEW_ROWS);
@@ -52,7 +51,8 @@ lg_conv_cut lg_conv_cut_of(const lg_conv_args *a, int64_t bytes, int64_t parts, 
         return c;
 }
 
-/* Rows [row, row + height) and columns [col, col + width) of an image, where it has them. */
+/* Copies rows [row, row + height) of an image and the columns that windows read to `to`, with zeros outside the image.
+ */
 static void copy_rows(const lg_conv_cut *c, const char *image, int64_t row, int64_t height, char *to)
 {
         const lg_conv_geometry *at = &c->a->at;

@@ -1,36 +1,34 @@
-/* conv_weight.c - the gradient of a convolution by its weights: g^T, read as it lies, by windows of the image, which
- * are vectors that begin anywhere in its rows. Chunks of images have sums of their own, which are added in a fixed
- * order.
- */
+/* conv_weight.c - direct weight gradient of a convolution: g^T, read in place, times windows, which are vectors at any
+ * address of the image. Each chunk of images has its own sums, which are then added in a fixed order. */
 #include "conv.h"
 
-#define PIXELS 512 /* that pass before the sums go to memory */
-#define LATENCY 8  /* sums that a multiply-add takes as long as */
+#define PIXELS 512 /* pixels per block, after which sums go to memory */
+#define LATENCY 8  /* multiply-adds in flight that hide the latency of one */
 #define CHUNKS 16
 #define SLICES 16
-#define CHUNK_PIXELS 256               /* at least, or sums are stored and added for too few */
-#define CHUNK_BYTES ((int64_t)4 << 20) /* all sums together */
+#define CHUNK_PIXELS 256               /* minimum, or sums are stored and added too often */
+#define CHUNK_BYTES ((int64_t)4 << 20) /* of the sums of all chunks */
 #define IMAGE_BYTES (256 * 1024)
 
-/* What is a row of a block of sums, and what its vectors are of: an output by a window; an element of a window by
- * outputs, where windows are short; an output by pixels of a line, where both are few. */
+/* Assignment of rows and vectors in a block of sums: BY_OUTPUTS: outputs by parts of a window; BY_WINDOWS: elements of
+ * a window by outputs, if windows are short; BY_PIXELS: outputs by pixels of a line, if both others are few. */
 typedef enum way { BY_OUTPUTS, BY_WINDOWS, BY_PIXELS } way;
 
 typedef struct job {
         const lg_conv_args *a;
         way way;
-        bool joined;               /* a line of a window is one run */
-        int64_t channels, outputs; /* of a group */
-        int64_t taps, k;           /* of a kernel, of a window */
-        int64_t run, per_run;      /* elements of a run, vectors of one */
-        int64_t vectors, rows;     /* of a window; outputs of a block */
-        int64_t lines;             /* that pass before the sums go to memory */
-        ptrdiff_t line;            /* from line to line of the rows that a part reads */
-        int64_t chunks, slices;    /* slices: of the window's vectors, where chunks are few */
-        int64_t sum_count;         /* elements of a chunk's sums */
-        char *sums;                /* of each chunk, in the order that suits `way` */
-        char *images;              /* all parts, where slices share them; or NULL */
-        char *scratch;             /* of each thread */
+        bool joined;               /* a line of a window is contiguous */
+        int64_t channels, outputs; /* per group */
+        int64_t taps, k;           /* elements of a kernel, of a window */
+        int64_t run, per_run;      /* elements per run, vectors per run */
+        int64_t vectors, rows;     /* vectors per window; outputs per block */
+        int64_t lines;             /* lines of pixels after which sums go to memory */
+        ptrdiff_t line;            /* stride between lines of the input of a part */
+        int64_t chunks, slices;    /* slices: parts of the window's vectors, if chunks are few */
+        int64_t sum_count;         /* elements in the sums of a chunk */
+        char *sums;                /* for each chunk, in the order that suits `way` */
+        char *images;              /* copies of all parts, if slices share them; or NULL */
+        char *scratch;             /* for each thread */
         int64_t scratch_bytes;
         lg_conv_cut cut;
 } job;
@@ -68,7 +66,7 @@ static void image_parts(const void *job_, int64_t first, int64_t end, int thread
                 lg_conv_take(&j->cut, i, j->images + i * j->cut.bytes);
 }
 
-/* Blocks of sums, by the time of a pixel. */
+/* Returns the estimated time per pixel of `blocks` blocks of sums, in multiply-adds. */
 static int64_t work_of(int64_t blocks, int64_t rows, int64_t vectors)
 {
         return blocks * lg_most(rows * vectors, LATENCY);
@@ -86,7 +84,7 @@ static way way_of(const job *j, int64_t lanes)
         if (j->a->channels == 1 && j->a->at.stride[1] == 1 && j->outputs <= LG_BLOCK_ROWS &&
             4 * by_pixels < 3 * least * line)
                 return BY_PIXELS;
-        /* several vectors of outputs are read once for each part of a window, and scattered elements more slowly */
+        /* several vectors of outputs are loaded once for each part of a window, and scattered elements cost more */
         return 8 * by_windows < (outputs > 1 ? 7 : 8) * by_outputs ? BY_WINDOWS : BY_OUTPUTS;
 }
 
@@ -106,7 +104,7 @@ static void set_sizes(job *j, int64_t size)
         j->way = way_of(j, lanes);
 }
 
-/* The parts of the work, and what scratch they need. */
+/* Sets the division of the work into chunks, slices and parts, and the scratch size. */
 static void set_parts(job *j, int64_t size)
 {
         const lg_conv_args *a = j->a;

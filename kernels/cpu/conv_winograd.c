@@ -1,20 +1,19 @@
-/* conv_winograd.c - 3x3 convolution by Winograd's minimal filtering, in f32: a tile of 4x4 outputs costs 36 products
- * of channels by outputs instead of 144, one of 2x2 16 instead of 36. f16 and bf16 are widened as tiles and kernels are
- * transformed, and rounded as outputs are stored.
+/* conv_winograd.c - 3x3 convolution by Winograd's minimal filtering in f32: a tile of 4x4 outputs costs 36 products of
+ * channels by outputs instead of 144, one of 2x2 costs 16 instead of 36. f16 and bf16 are widened when tiles and
+ * kernels are transformed, and rounded when outputs are stored.
  *
- * With V = B^T d B for each tile d of the input and U = G w G^T for each kernel w, point i of the output's tile is the
- * product of V_i (tiles, channels) by U_i (channels, outputs), and A^T (...) A brings it back. The points of 4x4 tiles
- * are 0, +-5/8, +-3/2 and infinity: the error is 1.4e-6 of the largest value, where 0, +-1, +-2 give 5.9e-6. Blocks of
- * tiles stay in the second cache from their input to their output.
- */
+ * With V = B^T d B for each input tile d and U = G w G^T for each kernel w, point i of the output tile is the product
+ * of V_i (tiles, channels) and U_i (channels, outputs), and A^T (...) A transforms it back. The points of 4x4 tiles are
+ * 0, +-5/8, +-3/2 and infinity, with an error of 1.4e-6 of the largest value; 0, +-1, +-2 would give 5.9e-6. Blocks of
+ * tiles stay in the L2 cache from input to output. */
 #include "conv.h"
 #include "conv_winograd.h"
 
 #define BLOCK_BYTES (512 * 1024)
-#define LARGE_WEIGHTS ((int64_t)8 << 20) /* transformed: more of them are made panel by panel */
+#define LARGE_WEIGHTS ((int64_t)8 << 20) /* bytes of transformed weights above which they are made panel by panel */
 #define MOST_BLOCK 98
 #define MANY_TILES 256
-#define AHEAD 3 /* tiles: where outputs will be stored */
+#define AHEAD 3 /* prefetch distance of outputs, in tiles */
 
 #define W(name) name##_4
 #define SIDE 4
@@ -39,21 +38,21 @@ void lg_conv_take_tile(lg_dtype t, const void *const *from, int64_t first, int64
 
 /* ---- a call ---- */
 
-/* The images, and how they are cut: tiles are counted over all rows of all images. */
+/* Arguments of a call. Tiles are counted over all rows of all images. */
 typedef struct job {
-        const lg_conv_args *a; /* as a forward convolution; of kind INPUT_GRAD the weights are turned */
-        bool ends;             /* there is an end */
-        ptrdiff_t size;        /* of an element */
-        int side, points;      /* points: of both directions */
+        const lg_conv_args *a; /* as a forward convolution; of kind INPUT_GRAD if weights are rotated */
+        bool ends;             /* there is an epilogue */
+        ptrdiff_t size;        /* bytes of an element */
+        int side, points;      /* outputs per side of a tile; points per tile */
         int64_t down, across, tiles, block;
         int64_t panels;
-        ptrdiff_t row;                                    /* of transformed channels */
-        ptrdiff_t input_step, product_step, weight_step;  /* from point to point */
+        ptrdiff_t row;                                    /* stride between tiles: channels, padded */
+        ptrdiff_t input_step, product_step, weight_step;  /* strides between points */
         int64_t input_count, product_count, weight_count; /* elements of a block, and of a panel */
-        const float *zeros;                               /* a pixel outside the image */
-        float *weights, *inputs, *scratch;                /* all panels, all tiles (or NULL), each thread's */
+        const float *zeros;                               /* a pixel of zeros, for those outside the image */
+        float *weights, *inputs, *scratch;                /* of all panels, of all tiles (or NULL), of each thread */
         int64_t scratch_count;
-        int64_t start; /* the first of the tiles that are ready in `inputs` */
+        int64_t start; /* first of the tiles in `inputs` */
 } job;
 
 static const void *pixel_at(const job *j, int64_t n, int64_t row, int64_t col)
@@ -82,7 +81,8 @@ static void take_inputs(const job *j, int64_t first, int64_t count, float *to)
         }
 }
 
-/* One pixel of a tile, or a whole line of 4, from element `at` of the outputs on, of dtype t, and some outputs. */
+/* Applies the epilogue to `count` pixels of a line (1 or 4) and stores `some` outputs of each, from element `at` of
+ * a->out on. */
 LG_INLINE void put_pixels(const job *j, const lg_dtype t, ptrdiff_t at, int64_t output, int64_t some, const vec *from,
                           const int count)
 {
@@ -100,8 +100,8 @@ LG_INLINE void put_pixels(const job *j, const lg_dtype t, ptrdiff_t at, int64_t 
                 store_pixel(t, j->a->out, at + i * outputs, some, sum[i][0]);
 }
 
-/* The pixels of a tile that the image has, from its vectors: outputs from `output` on, of which the first is element
- * `at` of all. */
+/* Stores the pixels of a tile that are inside the image, from their vectors: outputs from number `output` on, the first
+ * one to element `at` of a->out. */
 LG_INLINE void put_tile_of(const job *j, const lg_dtype t, ptrdiff_t at, int64_t rows, int64_t cols, int64_t output,
                            const vec *from)
 {
@@ -125,7 +125,7 @@ static void put_tile(const job *j, ptrdiff_t at, int64_t rows, int64_t cols, int
                 put_tile_of(j, LG_F16, at, rows, cols, output, from);
 }
 
-/* The outputs from element `at` on of the pixels of a tile, and what will be added to them. */
+/* Prefetches the outputs of a tile from element `at` on, and the residual that is added to them. */
 static void prefetch_tile(const job *j, ptrdiff_t at)
 {
         const lg_conv_args *a = j->a;
@@ -163,7 +163,8 @@ static void put_outputs(const job *j, int64_t first, int64_t count, int64_t pane
         }
 }
 
-/* `count` rows of `run` weights each, from element `first` of all on and `step` apart, as columns of vectors. */
+/* Loads `count` rows of `run` weights, from element `first` on with the row stride `step`, transposed: vector k has
+ * weight k of each row. */
 static void load_columns(const job *j, int64_t first, int64_t step, int64_t count, int64_t run, vec *ret)
 {
         enum { lanes = LG_LANES_f32 };
@@ -180,7 +181,8 @@ static void load_columns(const job *j, int64_t first, int64_t step, int64_t coun
                 lg_vec_transpose_f32(w + k, step, (float *)(ret + k), lanes, count, lg_least(lanes, run - k));
 }
 
-/* Kernels of `channels` channels from c on and of one vector of outputs, as vectors in the order (channel, tap). */
+/* Loads the kernels of `channels` channels from c on for a vector of outputs, as vectors in the order (channel, tap).
+ */
 static void load_kernels(const job *j, int64_t c, int64_t channels, int64_t output, vec *ret)
 {
         enum { lanes = LG_LANES_f32 };
@@ -193,7 +195,7 @@ static void load_kernels(const job *j, int64_t c, int64_t channels, int64_t outp
                 load_columns(j, ((c + i) * a->outputs + output) * 9, 9, outputs, 9, ret + i * 9);
 }
 
-/* Channels [first, end) of a panel, transformed. */
+/* Transforms the weights of channels [first, end) for one panel of outputs. */
 static void take_weights(const job *j, int64_t panel, int64_t first, int64_t end, float *to)
 {
         enum { lanes = LG_LANES_f32 };
@@ -212,7 +214,7 @@ static void take_weights(const job *j, int64_t panel, int64_t first, int64_t end
                 }
 }
 
-/* One panel of the outputs of `count` tiles. */
+/* Computes one panel of the outputs of `count` tiles. */
 static void make_panel(const job *j, int64_t first, int64_t count, int64_t panel, const float *inputs,
                        const float *weights, float *products)
 {
@@ -231,7 +233,7 @@ static void make_panel(const job *j, int64_t first, int64_t count, int64_t panel
         put_outputs(j, first, count, panel, products);
 }
 
-/* ---- parts of the work: blocks of tiles with the weights ready; or a panel of weights with all tiles ready ---- */
+/* ---- parts of the work: a block of tiles, with all weights ready; or a panel of weights, with all tiles ready ---- */
 
 static void weight_parts(const void *job_, int64_t first, int64_t end, int thread)
 {
@@ -253,7 +255,7 @@ static void block_parts(const void *job_, int64_t first, int64_t end, int thread
         }
 }
 
-/* Some tiles of the run that starts at j->start. */
+/* Transforms some of the tiles from j->start on. */
 static void input_parts(const void *job_, int64_t first, int64_t end, int thread)
 {
         const job *j = job_;

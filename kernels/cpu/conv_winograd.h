@@ -1,14 +1,14 @@
-/* conv_winograd.h - Winograd's transforms of one line of points, for vectors of f32; see conv_winograd.c.
+/* conv_winograd.h - one-dimensional Winograd transforms for vectors of f32; see conv_winograd.c.
  *
- * Images are f32, f16 or bf16. Element i of a line is at i * step. The points are 0, +-5/8, +-3/2 and infinity where
- * there are six, and 0, +-1 and infinity where there are four. */
+ * Images are f32, f16 or bf16. Element i of a line is at i * step. Six points are 0, +-5/8, +-3/2 and infinity; four
+ * points are 0, +-1 and infinity. */
 #ifndef LG_CPU_CONV_WINOGRAD_H
 #define LG_CPU_CONV_WINOGRAD_H
 
 #include "conv.h"
 #include "simd.h"
 
-#define WIDTH (LG_BLOCK_VECTORS * LG_LANES_f32) /* channels or outputs of a panel */
+#define WIDTH (LG_BLOCK_VECTORS * LG_LANES_f32) /* channels or outputs per panel */
 #define MOST_POINTS 36
 
 typedef lg_vec_f32 vec;
@@ -18,7 +18,8 @@ LG_INLINE vec all(float x)
         return lg_vec_all_f32(x);
 }
 
-/* Channels c to c + count, no more than a vector, of a pixel of dtype t; zeros in the other lanes. */
+/* Loads channels [c, c + count), at most a vector, of a pixel of dtype t, with zeros in the other lanes. store_pixel
+ * stores them. */
 LG_INLINE vec load_pixel(const lg_dtype t, const void *pixel, int64_t c, int64_t count)
 {
         const bool whole = count >= LG_LANES_f32;
@@ -44,7 +45,7 @@ LG_INLINE void store_pixel(const lg_dtype t, void *pixel, int64_t c, int64_t cou
         }
 }
 
-/* a x + y */
+/* Returns a x + y. */
 LG_INLINE vec plus(float a, vec x, vec y)
 {
         return lg_vec_fma_f32(all(a), x, y);
@@ -68,7 +69,7 @@ LG_INLINE void input_line_4(const vec *d, int step, vec *to, int to_step)
         to[5 * to_step] = plus(A2 * B2, d1, plus(-A2 - B2, d3, d5));
 }
 
-/* `count` results, 4 or 3, of products at the six points; infinity counts for the last. */
+/* Computes `count` (4 or 3) results from the products at the six points; the point infinity contributes to the last. */
 LG_INLINE void results_of_6(const vec *m, int step, vec *to, int to_step, int count)
 {
         const vec m1 = m[step], m2 = m[2 * step], m3 = m[3 * step], m4 = m[4 * step], last = m[5 * step];
@@ -80,7 +81,8 @@ LG_INLINE void results_of_6(const vec *m, int step, vec *to, int to_step, int co
                 to[3 * to_step] = plus(A2 * A, odd_a, plus(B2 * B, odd_b, last));
 }
 
-/* A kernel at the six points, from its sums at the points +-A and +-B without signs: the even and the odd elements. */
+/* Evaluates a kernel at the six points. even[i] and odd[i] are the sums of its elements with even and odd number at the
+ * point A (i = 0) or B (1), the odd ones divided by the point. */
 LG_INLINE void kernel_at_6(vec first, vec last, const vec even[2], const vec odd[2], vec *to, int to_step)
 {
         const vec a = all(1 / (2 * A2 * (A2 - B2))), b = all(1 / (2 * B2 * (B2 - A2)));
@@ -128,7 +130,7 @@ LG_INLINE void kernel_line_2(const vec *w, int step, vec *to, int to_step)
         to[3 * to_step] = w[2 * step];
 }
 
-/* Of the weights' gradient: results of 3 points from 6, of which the kernel is a tile of 4 of g. */
+/* Transforms for the weight gradient: 3 results from 6 points, with 4 elements of g as the kernel. */
 LG_INLINE void gradient_line_4(const vec *g, int step, vec *to, int to_step)
 {
         const vec g0 = g[0], g1 = g[step], g2 = g[2 * step], g3 = g[3 * step];
@@ -146,8 +148,8 @@ LG_INLINE void weight_line_4(const vec *m, int step, vec *to, int to_step)
 #undef B
 #undef B2
 
-/* A tile of 4x4 outputs as 36 points of the input: channels [first, end) of the pixels `from` (6 rows of 6) of dtype t,
- * point i at to[i * step]. What is so many bytes `ahead` of the pixels will be needed soon. */
+/* Transforms a tile of 6x6 input pixels `from` of dtype t to 36 points, for channels [first, end): point i is at to[i *
+ * step]. Prefetches the memory `ahead` bytes after the pixels. */
 #define lg_conv_take_tile LG_CPU(conv_take_tile)
 void lg_conv_take_tile(lg_dtype t, const void *const *from, int64_t first, int64_t end, ptrdiff_t ahead, float *to,
                        ptrdiff_t step);

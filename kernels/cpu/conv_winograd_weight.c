@@ -1,28 +1,28 @@
-/* conv_winograd_weight.c - the gradient of a 3x3 convolution by its weights as Winograd's F(3x3, 4x4), in f32: tiles of
- * 4x4 pixels of g are the kernels, and 36 products of outputs by channels over all tiles take the place of 144.
+/* conv_winograd_weight.c - weight gradient of a 3x3 convolution by Winograd's F(3x3, 4x4) in f32: tiles of 4x4 pixels
+ * of g are the kernels, and 36 products of outputs by channels over all tiles replace 144.
  *
- * With V = B^T d B for each tile of the input and U = G g G^T for each tile of g, point i of the gradient is the sum
- * over tiles of the products of U_i (outputs) and V_i (channels), and A^T (...) A brings it back to 3x3. Runs of tiles
- * are transformed into panels of channels first; then each panel is multiplied by some outputs. Where one run is all,
- * the sums never leave the second cache.
- */
+ * With V = B^T d B for each input tile and U = G g G^T for each tile of g, point i of the gradient is the sum over
+ * tiles of the products of U_i (outputs) and V_i (channels), and A^T (...) A transforms it back to 3x3. A run of tiles
+ * is first transformed to panels of channels; then each panel is multiplied by parts of the outputs. With a single run,
+ * sums never leave the L2 cache. */
 #include "conv_winograd.h"
 
-#define RUN_BYTES (4 * 1024 * 1024) /* of all transformed tiles of a run */
+#define RUN_BYTES (4 * 1024 * 1024) /* bytes of a run's transformed tiles */
 #define FEW_TILES 96
-#define OUTPUTS (4 * LG_BLOCK_ROWS) /* of a part */
+#define OUTPUTS (4 * LG_BLOCK_ROWS) /* outputs per part */
 
 typedef struct job {
         const lg_conv_args *a;
-        ptrdiff_t size;                   /* of an element of the images */
-        int64_t down, across, tiles, run; /* of an image; all; at a time */
-        int64_t start, count;             /* the run that is ready */
-        int64_t panels, outputs, parts;   /* panels of channels; outputs of a part, parts of the outputs */
-        ptrdiff_t row;                    /* of transformed outputs */
+        ptrdiff_t size;                   /* bytes of an element of the images */
+        int64_t down, across, tiles, run; /* tiles of an image in each direction; of all images; of a run */
+        int64_t start, count;             /* current run, whose tiles are transformed */
+        int64_t panels, outputs, parts;   /* panels of channels; outputs per part, number of parts */
+        ptrdiff_t row;                    /* stride between tiles of transformed outputs */
         ptrdiff_t input_step, gradient_step, sum_step;
         float *inputs, *gradients; /* (panels, points, tiles, WIDTH) and (points, tiles, row) */
-        float *sums;               /* (panels, parts, points, outputs of a part, WIDTH); of one run each thread's */
-        const void *zeros;         /* a pixel outside the image */
+        float *sums; /* (panels, parts, points, outputs of a part, WIDTH); with a single run, one part for each thread
+                      */
+        const void *zeros; /* a pixel of zeros, for those outside the image */
 } job;
 
 /* ---- a run of tiles ---- */
@@ -47,7 +47,7 @@ static void take_tile(const job *j, int64_t tile)
                                   4 * at->in[1] * a->channels * j->size, to, j->input_step);
 }
 
-/* The points of a vector of outputs of a tile of g. */
+/* Transforms the 4x4 pixels of a tile of g to 36 points, for a vector of outputs. */
 static void transform_gradient(const vec *in, float *to, ptrdiff_t step)
 {
         vec half[24], out[6];
@@ -109,9 +109,9 @@ static void tile_parts(const void *job_, int64_t first, int64_t end, int thread)
                 take_gradient(j, j->start + i);
 }
 
-/* ---- some outputs by a panel of channels ---- */
+/* ---- parts: some outputs by a panel of channels ---- */
 
-/* A vector of channels of one output, 36 points at `from`: the kernels, as 9 elements of each channel. */
+/* Transforms the 36 points of one output and a vector of channels back, and stores 3x3 kernels. */
 static void put_kernels(const job *j, const float *from, int64_t output, int64_t channel)
 {
         enum { lanes = LG_LANES_f32 };

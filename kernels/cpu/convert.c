@@ -9,7 +9,7 @@ static inline int64_t i64_of_f64(double x)
         return r;
 }
 
-/* Within these limits the conversion is exact, so it cannot overflow. */
+/* Clamps to limits that f64 represents exactly, so that the conversion cannot overflow. NaN gives 0. */
 static inline int32_t i32_of_f64(double x)
 {
         double y = x < -2147483648.0 ? -2147483648.0 : x > 2147483647.0 ? 2147483647.0 : x;
@@ -22,8 +22,9 @@ static inline uint8_t u8_of_f64(double x)
         return (uint8_t)(int32_t)(y == y ? y : 0.0);
 }
 
-/* x as a float that rounds on to a shorter format as x itself would: cut, and the last bit set if anything was lost
- * ("to odd": Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008). */
+/* Returns x rounded to odd: truncated to f32, with the last bit set if anything was lost. A later rounding to a shorter
+ * format then gives the same result as rounding x itself (Boldo and Melquiond, Emulation of FMA and correctly rounded
+ * sums, 2008). */
 static inline float f32_odd_of_f64(double x)
 {
         float f = (float)x;
@@ -32,7 +33,8 @@ static inline float f32_odd_of_f64(double x)
         return lg_f32_of_bits((u - away) | inexact);
 }
 
-/* A double holds x to odd: beyond its 53 bits the lower ones are folded into one. */
+/* Returns x rounded to odd: where x needs more than 53 bits, the low 11 bits are replaced by one bit that is set if any
+ * of them was. */
 static inline double f64_odd_of_i64(int64_t x)
 {
         int64_t folded = (x | ((x & 0x7FF) + 0x7FF)) & ~(int64_t)0x7FF;
@@ -56,7 +58,7 @@ static inline double f64_odd_of_i64(int64_t x)
                 memmove(to, from, (size_t)n * sizeof(type));                                                           \
         }
 
-/* f16 to and from f32, by the processor's instructions where it has them. */
+/* Conversion of f16 to and from f32, by the processor's instructions where available. */
 #if defined(__F16C__)
 #define CONVERT_F16(name, to_type, to_vec, from_type, from_vec, convert)                                               \
         static void name(int64_t n, void *to, const void *from)                                                        \
@@ -116,7 +118,7 @@ CONVERT(bf16_f64, uint16_t, double, lg_bf16_of_f32(f32_odd_of_f64(x)))
 CONVERT(i32_f64, int32_t, double, i32_of_f64(x))
 CONVERT(u8_f64, uint8_t, double, u8_of_f64(x))
 CONVERT(bool_f64, uint8_t, double, x != 0)
-CONVERT(f16_i64, uint16_t, int64_t, lg_f16_of_f32((float)x)) /* exact up to 2^24, and above that infinite */
+CONVERT(f16_i64, uint16_t, int64_t, lg_f16_of_f32((float)x)) /* exact up to 2^24; larger values are infinite in f16 */
 CONVERT(bf16_i64, uint16_t, int64_t, lg_bf16_of_f32(f32_odd_of_f64(f64_odd_of_i64(x))))
 CONVERT(i32_i64, int32_t, int64_t, (uint32_t)x)
 CONVERT(u8_i64, uint8_t, int64_t, x)

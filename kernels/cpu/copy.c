@@ -1,19 +1,19 @@
-/* copy.c - out = in, between any strides and dtypes. */
+/* copy.c - out = in for any strides and dtypes. */
 #include "cpu.h"
 #include "simd.h"
 
 #define CHUNK 1024
 #define LONG_ROW 256
-#define LINE 64            /* bytes of a line of the cache */
-#define RUN 256            /* bytes of the input's runs that a transposition reads at once */
-#define STREAMED (1 << 25) /* bytes of a result that no cache keeps until it is read */
+#define LINE 64            /* bytes of a cache line */
+#define RUN 256            /* bytes of each run of the input that a transposition reads at once */
+#define STREAMED (1 << 25) /* bytes of a result that is too large for caches to keep until it is read */
 
 typedef struct job {
-        lg_walk walk; /* out, in */
+        lg_walk walk; /* operand 0: out, operand 1: in */
         char *out;
         const char *in;
         size_t out_size, in_size;
-        lg_convert_fn load, store; /* NULL: the values keep their type */
+        lg_convert_fn load, store; /* NULL: no conversion */
         bool out_dense, in_dense;
         int64_t row, chunks_per_row;
 } job;
@@ -50,7 +50,7 @@ LG_EACH(copy_chunks, copy_chunk)
 
 typedef struct tile {
         int64_t rows, cols, out_step, in_step;
-        bool streams; /* past the caches: out is large, its rows begin with lines */
+        bool streams; /* stores bypass the caches: out is large, its rows begin at cache lines */
 } tile;
 
 #define TURN(type)                                                                                                     \
@@ -75,7 +75,7 @@ static void turn_elements(size_t size, const tile *t, void *out, const void *in)
                 TURN(uint8_t);
 }
 
-/* A line of the cache; with `streams` both are aligned. */
+/* Copies a cache line; with `streams` (stores bypass the caches) `to` must be aligned. */
 LG_INLINE void put_line(void *to, const void *from, bool streams)
 {
         LG_UNROLL
@@ -88,7 +88,7 @@ LG_INLINE void put_line(void *to, const void *from, bool streams)
         }
 }
 
-/* A tile whose rows are lines of `out` and whose columns are vectors of `in`. */
+/* Transposes a tile whose rows fill cache lines of `out` and whose columns fill vectors of `in`. */
 #define TURN_LINES(sfx, type)                                                                                          \
         static void turn_lines_##sfx(const tile *t, type *out, const type *in)                                         \
         {                                                                                                              \
@@ -102,7 +102,7 @@ LG_INLINE void put_line(void *to, const void *from, bool streams)
 TURN_LINES(f32, float)
 TURN_LINES(f64, double)
 
-/* Of 2 bytes: pairs are turned, then parted. */
+/* Transposes a tile of 2-byte elements as pairs, then separates the pairs. */
 static void turn_lines_16(const tile *t, uint16_t *out, const uint16_t *in)
 {
         enum { lanes = LG_LANES_f32, line = LINE / 2 };
@@ -121,7 +121,8 @@ static void turn_lines_16(const tile *t, uint16_t *out, const uint16_t *in)
         }
 }
 
-/* A band of rows, as many as a run of RUN bytes in `in`: tile by tile; the columns after the next are on their way. */
+/* Transposes a band of rows, as many as RUN bytes of `in` hold, tile by tile. Prefetches the columns two tiles ahead.
+ */
 static void turn_band(size_t size, const tile *band, char *out, const char *in)
 {
         const int64_t width = (int64_t)size, line = LINE / width, run = LG_VECTOR / width;
@@ -148,7 +149,7 @@ static void turn_band(size_t size, const tile *band, char *out, const char *in)
         }
 }
 
-/* The dimension that is innermost in `in` where another one is in `out`, or -1. */
+/* Returns the dimension that is innermost in `in` if another one is innermost in `out`, else -1. */
 static int turned_dimension(const lg_walk *w)
 {
         int inner = w->ndim - 1;
@@ -161,11 +162,12 @@ static int turned_dimension(const lg_walk *w)
         return -1;
 }
 
-/* Bands of the planes (turned dimension d, innermost dimension); `rest` walks the other dimensions. */
+/* Transposition split into bands of each plane (dimension d by the innermost dimension); `rest` walks the other
+ * dimensions. */
 typedef struct planes {
         const job *j;
         int d;
-        int64_t band, bands; /* rows of a band, bands of each plane */
+        int64_t band, bands; /* rows per band; bands per plane */
         lg_walk rest;
 } planes;
 

@@ -1,15 +1,15 @@
-/* cross_entropy.c - the cross entropy of logits and class indices, its derivative, and the weights of the classes. */
+/* cross_entropy.c - cross entropy of logits and class indices, its derivative, and the weights of the classes. */
 #include "cpu.h"
 #include "scalar.h"
 
-#define SPAN 1024 /* elements that are added up in their own type before they are joined in f64 */
+#define SPAN 1024 /* elements that are summed in their own type before their sum is added to one in f64 */
 
 typedef struct job {
         const lg_cross_entropy_args *a;
         double *losses;
-        double weight;            /* w_i of a row that counts */
+        double weight;            /* w_i of a row that is not ignored */
         double on_label, on_each; /* q = weight * (on_label [c = t] + on_each) */
-        int64_t counted;          /* rows that count */
+        int64_t counted;          /* number of rows that are not ignored */
 } job;
 
 static bool counts(const lg_cross_entropy_args *a, int64_t row)
@@ -21,7 +21,7 @@ static bool counts(const lg_cross_entropy_args *a, int64_t row)
 #define LG_BOTH "cross_entropy.inc"
 #include "both.inc"
 
-/* Counts the rows and notes the first label that is none. */
+/* Sets the constants of a call, counts the rows that are not ignored, and records the first invalid label. */
 static job job_of(lg_queue *q, const lg_cross_entropy_args *a)
 {
         job j = {.a = a, .weight = 1, .on_label = 1 - a->label_smoothing};

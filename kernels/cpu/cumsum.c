@@ -1,5 +1,5 @@
-/* cumsum.c - running sums over the middle of three dimensions, forwards or backwards: of numbers, or of numbers that
- * are kept as their logarithms. */
+/* cumsum.c - running sums over the middle of three dimensions, in either direction, of numbers or of numbers given by
+ * their logarithms (logcumsumexp). */
 #include "cpu.h"
 #define LG_T double
 #define LG_OF(name) name##_f64
@@ -7,7 +7,8 @@
 
 typedef void line_fn(int64_t n, int64_t step, const void *x, void *y);
 
-/* One line of n elements, `step` apart (negative: backwards), from the sum of nothing on; floats add up in f64. */
+/* Sums one line of n elements with the stride `step` (negative: backwards). `nothing` is the initial sum; floats
+ * accumulate in f64. */
 #define LINE(name, type, sum_type, nothing, plus)                                                                      \
         static void name(int64_t n, int64_t step, const void *x, void *y)                                              \
         {                                                                                                              \

@@ -1,14 +1,14 @@
-/* dropout.c - elements dropped by the words of the Philox generator, over any strides. */
+/* dropout.c - dropout by random words of Philox, over any strides. */
 #include <math.h>
 #include "cpu.h"
 #include "simd.h"
 #include "../philox.h"
 
-#define CHUNK 1024 /* elements; a multiple of the words of a block */
+#define CHUNK 1024 /* elements per chunk; a multiple of the four words of a Philox block */
 
-/* The words of `blocks` blocks, rounded up to a vector of counters; meanwhile the elements of the
- * next chunk, of `size` bytes, are fetched. The lower halves of the lanes are the words, what is above them plays no
- * part. */
+/* Writes the words of `blocks` Philox blocks from number `first` on to ret, rounded up to a whole vector of counters.
+ * Meanwhile prefetches the next chunk of x and y (`size` bytes per element). Words are in the lower halves of the
+ * 64-bit lanes; the upper halves are ignored. */
 static void draw(uint64_t seed, uint64_t first, int64_t blocks, uint32_t *ret, int64_t size, const void *x,
                  const void *y)
 {
@@ -43,7 +43,7 @@ static void draw(uint64_t seed, uint64_t first, int64_t blocks, uint32_t *ret, i
         }
 }
 
-/* A uniform number is (w >> 8) / 2^24: it is at least p where w >> 8 is at least `limit`. */
+/* Keeps elements with u >= p. u is (w >> 8) / 2^24, so this compares w >> 8 with the integer `limit`. */
 #define DROP(suffix, type)                                                                                             \
         static void drop_##suffix(int64_t n, const uint32_t *w, int32_t limit, type scale, const void *from, void *to) \
         {                                                                                                              \
@@ -58,7 +58,7 @@ DROP(f64, double)
 
 typedef struct job {
         const lg_dropout_args *a;
-        lg_walk walk; /* of y, x */
+        lg_walk walk; /* operand 0: y, operand 1: x */
         size_t size;
         int32_t limit;
         double scale;

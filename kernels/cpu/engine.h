@@ -25,7 +25,7 @@ typedef struct lg_pool {
         atomic_bool busy; /* a region is running */
         atomic_bool stop; /* workers must exit */
         char apart0[LG_CACHE_LINE];
-        /* The region: written before it opens, read by the workers that have entered it. In the cache line that workers
+        /* The region: written before it opens, read by workers that have entered it. In the cache line that workers
          * poll. */
         lg_range_fn *fn;
         const void *job;
@@ -34,9 +34,8 @@ typedef struct lg_pool {
         atomic_int asleep;      /* workers that sleep instead of polling `epoch` */
         atomic_int caller_core; /* core on which the last region was opened */
         char apart1[LG_CACHE_LINE];
-        _Alignas(16) atomic_uint_fast64_t
-                taken; /* number of ranges taken: from the front in the lower half, from the back in the upper half */
-        atomic_uint inside; /* free places and workers in the region; in the same cache line as `taken` */
+        _Alignas(16) atomic_uint_fast64_t taken; /* ranges taken: from the front (low half), the back (high half) */
+        atomic_uint inside;                      /* free places and workers in the region; beside `taken` */
         char apart2[LG_CACHE_LINE];
 #if !LG_FUTEX
         pthread_mutex_t lock;

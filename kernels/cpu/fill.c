@@ -1,4 +1,4 @@
-/* fill.c - constants and arithmetic progressions. */
+/* fill.c - fills with a constant or with an arithmetic progression. */
 #include "cpu.h"
 
 #define CHUNK 2048
@@ -15,7 +15,7 @@ typedef struct filling {
         const lg_fill_args *a;
         lg_walk walk;
         size_t size;
-        const char *values; /* a chunk of them */
+        const char *values; /* one chunk filled with the value */
 } filling;
 
 static void fill_chunk(const filling *f, int64_t first, int64_t n)

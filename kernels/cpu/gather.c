@@ -1,10 +1,11 @@
-/* gather.c - picking elements by index along a dimension, and adding elements to where an index points. */
+/* gather.c - gather and scatter_add: picks elements by index along a dimension, or adds to the elements at an index. */
 #include "cpu.h"
 
 #define CHUNK 4096
-#define LEAST_PIECE 16 /* elements of a run that a thread may have for itself: a line of the cache */
+#define LEAST_PIECE 16 /* minimum elements of a row for one task, so that tasks write different cache lines */
 
-/* n elements: offsets step by *_step, and the side that is pointed at goes on by index * scale. */
+/* Arguments of a loop over n elements: each pointer advances by its *_step, and the indexed side is offset by index *
+ * scale. */
 #define RUN_ARGUMENTS                                                                                                  \
         int64_t n, void *to_, int64_t to_step, const void *from_, int64_t from_step, const int64_t *index,             \
                 int64_t index_step, int64_t scale
@@ -54,16 +55,16 @@ ADD(u8, uint8_t, uint8_t, SAME)
 
 enum { TO, FROM, INDEX };
 
-/* All of `lines` (every dimension but the indexed one) by all n of the indexed one. The innermost dimension of the
- * lines is the row. */
+/* Task arguments: `lines` walks every dimension but the indexed one, which has n elements. The innermost dimension of
+ * `lines` is the row. */
 typedef struct job {
         lg_walk lines;
-        int64_t n, row, rest;       /* lines are rest * row */
-        int64_t along[3];           /* steps along the indexed dimension: 0 on the side that is pointed at */
-        int64_t across[3];          /* steps along the row */
-        int64_t scale;              /* of an index, on the side that is pointed at */
-        int64_t n_piece, row_piece; /* what one task does of each */
-        bool inner_along;           /* which loop is the inner one */
+        int64_t n, row, rest;       /* `lines` has rest * row elements */
+        int64_t along[3];           /* strides along the indexed dimension; 0 on the indexed side */
+        int64_t across[3];          /* strides along the row */
+        int64_t scale;              /* stride of the indexed dimension on the indexed side */
+        int64_t n_piece, row_piece; /* elements of one task in each of the two dimensions */
+        bool inner_along;           /* the inner loop runs along the indexed dimension, not the row */
         int64_t to_size, from_size;
         run_fn run;
         char *to;
@@ -98,12 +99,12 @@ static void job_init(job *j, const lg_gather_args *a, bool scatter)
         j->inner_along = j->row == 1 || (j->n > 1 && distance(j->along[values]) < distance(j->across[values]));
 }
 
-/* How many of n indices come before the first one that is outside [0, limit). */
+/* Returns how many of n indices precede the first one outside [0, limit); n if all are valid. */
 static int64_t good_ones(int64_t n, const int64_t *index, int64_t limit)
 {
         int bad = 0;
         int64_t i = 0;
-        for (int64_t k = 0; k < n; k++) /* all of them: a loop that may stop is not vectorised */
+        for (int64_t k = 0; k < n; k++) /* no early exit, so that the loop is vectorised */
                 bad |= (uint64_t)index[k] >= (uint64_t)limit;
         if (!bad)
                 return n;
@@ -112,11 +113,11 @@ static int64_t good_ones(int64_t n, const int64_t *index, int64_t limit)
         return i;
 }
 
-/* The check of all indices, in chunks. */
+/* Check of all indices, in chunks. */
 typedef struct check {
         const lg_gather_args *a;
         lg_walk walk;
-        int64_t *good; /* of each chunk */
+        int64_t *good; /* for each chunk: its valid indices before the first bad one */
 } check;
 
 static void check_chunk(const check *k, int64_t c)
@@ -130,7 +131,7 @@ static void check_chunk(const check *k, int64_t c)
 }
 LG_EACH(check_chunks, check_chunk)
 
-/* Notes the first index that is out of range, in the order of memory. Repeated ones are looked at once. */
+/* Checks all indices and records the first bad one, in memory order. Index dimensions of stride 0 are checked once. */
 static bool in_range(lg_queue *q, const lg_gather_args *a, bool *ret_ok)
 {
         check k = {.a = a};
@@ -204,7 +205,8 @@ bool LG_CPU(gather)(lg_queue *q, const lg_gather_args *a)
         return true;
 }
 
-/* A task has whole lines: so no two write to one element, and each element's sum has its order. */
+/* Tasks have whole lines of the indexed dimension: no two add to the same element, and the order of additions is fixed.
+ */
 bool LG_CPU(scatter_add)(lg_queue *q, const lg_gather_args *a)
 {
         static const run_fn runs[LG_DTYPE_COUNT] = {

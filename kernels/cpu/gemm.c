@@ -1,22 +1,22 @@
-/* gemm.c - matrix products with a batch, on tiles of C for the threads. All tiles go the way of the whole product: the
- * bits do not depend on how many there are.
- */
+/* gemm.c - batched matrix products, split into tiles of C for the threads. All tiles use the algorithm of the whole
+ * product, so the result does not depend on their number. */
 #include "cpu.h"
 #include "simd.h"
 
-/* Below that, in 2mnk, a tile is not worth a thread, and below the other one more tiles than threads are not, which
- * even out what else these do; fewer where each copies its rows of A and its columns of B. */
+/* Minimum work of a tile in 2 m n k: LEAST_TILE if there are fewer tiles than threads, SMALL_TILE for more tiles than
+ * threads, which balance the load. The maximum tiles per thread are fewer if each tile copies its own part of A and B.
+ */
 #define LEAST_TILE (LG_PARALLEL_WORK / 2)
 #define SMALL_TILE (2 * LG_PARALLEL_WORK)
 #define TILES_OF_A_THREAD 4
 #define COPIES_OF_A_THREAD 2
 
-/* The products of a batch, cut into tiles, and what the threads share them out by. */
+/* The products of a batch, split into tiles. */
 typedef struct gemm_job {
         const lg_gemm_args *g;
         lg_product_way way;
         int64_t rows, cols, down, across, tiles;
-        char *scratch; /* of each thread */
+        char *scratch; /* for each thread */
         int64_t scratch_bytes;
 } gemm_job;
 
@@ -30,8 +30,9 @@ static int64_t halved(int64_t size, int64_t step)
         return lg_ceil_div(size, 2 * step) * step;
 }
 
-/* By halving the longer side, to whole blocks of sums; the columns first where each tile copies its own of B, and where
- * B is read as it lies the rows until each thread has some: loops over C's elements give each thread as many rows. */
+/* Splits C by halving the longer side to multiples of a register block. If each tile copies its own columns of B,
+ * columns are split first; if B is read in place, rows are, until each thread has some, as in elementwise loops over C.
+ */
 static void cut_tiles(gemm_job *j, int64_t batches, int threads)
 {
         const int64_t step = LG_BLOCK_VECTORS * LG_LANES_f32;
@@ -58,7 +59,7 @@ static void cut_tiles(gemm_job *j, int64_t batches, int threads)
         }
 }
 
-/* A, B and C at index i of the batch. */
+/* Returns the arguments of the product at index i of the batch. */
 static lg_gemm_args product_at(const lg_gemm_args *g, int64_t i)
 {
         const int64_t size = (int64_t)lg_bytes_of(g->dtype);
@@ -71,7 +72,7 @@ static lg_gemm_args product_at(const lg_gemm_args *g, int64_t i)
                 b += at * g->b_batch[d];
                 c += at * g->c_batch[d];
         }
-        if (g->k > 0) { /* else there is nothing in A and B */
+        if (g->k > 0) { /* otherwise A and B have no elements */
                 p.a = lg_byte_at(g->a, a * size);
                 p.b = lg_byte_at(g->b, b * size);
         }

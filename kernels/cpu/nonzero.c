@@ -1,14 +1,15 @@
-/* nonzero.c - the places of the elements that are not 0: chunks are counted first, so that each knows where to write.
+/* nonzero.c - coordinates of the non-zero elements. Chunks are counted first, which gives each its place in the output.
  */
 #include "cpu.h"
 
-/* The bits that are all 0 in an element that is 0: without the sign, which 0 may have. */
+/* Returns a mask of the bits that are all clear in a zero: every bit but the sign of floats. */
 static uint64_t bits_of(lg_dtype t)
 {
         return lg_is_float(t) ? UINT64_MAX >> (65 - 8 * lg_bytes_of(t)) : UINT64_MAX;
 }
 
-/* How many of n elements are not 0; which ones, counted from `first` on, to `ret`, which has room for n or is NULL. */
+/* Returns how many of n elements are not 0. Unless ret is NULL, stores their numbers, counted from `first`; ret has
+ * room for n. */
 #define FIND(bits)                                                                                                     \
         static int64_t find_##bits(int64_t n, const void *x, uint64_t mask, int64_t first, int64_t *ret)               \
         {                                                                                                              \
@@ -31,7 +32,7 @@ typedef struct job {
         int64_t (*find)(int64_t, const void *, uint64_t, int64_t, int64_t *);
 } job;
 
-/* Numbers of elements as coordinates. */
+/* Converts element numbers to coordinates. */
 static void put_places(const lg_nonzero_args *a, int64_t n, const int64_t *found, int64_t *places)
 {
         for (int64_t k = 0; k < n; k++) {

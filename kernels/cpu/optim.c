@@ -1,16 +1,17 @@
-/* optim.c - optimisers: one pass over the parameters, their gradients and the optimiser's state. */
+/* optim.c - optimiser steps, gradient norms and loss scaling, each one pass over many tensors. */
 #include "cpu.h"
 #include "simd.h"
 #include <math.h>
 #include <string.h>
 
-#define CHUNK 4096 /* elements of one task */
-#define PIECE 512  /* elements that are widened at once */
+#define CHUNK 4096 /* elements per task */
+#define PIECE 512  /* elements that are converted to f32 at once */
 
-/* Tensors: parameter, gradient, states; NULL where there is none. */
+/* Indices of the tensors of an update: parameter, gradient, states; absent ones are NULL. */
 enum { PARAM, GRAD, STATE, TENSORS = STATE + LG_UPDATE_STATES };
 
-/* The loops of one kernel in f32 and f64; set NULL: they take what `args` points to in place of numbers. */
+/* Loops of one kernel in f32 and f64. The set functions compute the constants of a step from the dials; where these are
+ * NULL, loops get `args` instead of constants. */
 typedef struct loops {
         void (*set_f32)(void *ret, const double *dial, int64_t skipped);
         void (*set_f64)(void *ret, const double *dial, int64_t skipped);
@@ -22,16 +23,17 @@ typedef double numbers_of_step[16];
 
 typedef struct work work;
 struct work {
-        /* Does what there is to do with a chunk of an update; `number` counts the chunks of all. */
+        /* Processes the chunk of an update from element `first` on; `number` counts the chunks of all updates. */
         void (*chunk)(const work *w, const lg_update *u, int64_t first, int64_t number);
         const lg_update *updates;
         int64_t count;
-        const double *dials; /* of optimisers */
+        const double *dials; /* inputs of an optimiser step */
         loops loops;
-        double *parts; /* of norms: a sum for each chunk */
+        double *parts; /* for norms: a sum for each chunk */
 };
 
-/* Elements [first, first + n) of 16-bit tensors, which are widened piece by piece; states and the master are f32. */
+/* Runs the f32 loop over elements [first, first + n) of 16-bit tensors, converting PIECE elements at a time. States and
+ * master are f32 already. */
 static void run_half(const work *w, const lg_update *u, int64_t first, int64_t n, const void *numbers)
 {
         LG_ALIGN64 float wide[STATE][PIECE];
@@ -64,7 +66,7 @@ static void run_chunk(const work *w, const lg_update *u, int64_t first, int64_t 
                 run_half(w, u, first, n, numbers);
                 return;
         }
-        /* The gradient is only read. */
+        /* Casts const away; loops only read the gradient. */
         void *from[TENSORS] = {u->param, (void *)(uintptr_t)u->grad, u->state[0], u->state[1], u->state[2]};
         float *f32[TENSORS];
         double *f64[TENSORS];
@@ -78,7 +80,7 @@ static void run_chunk(const work *w, const lg_update *u, int64_t first, int64_t 
                 w->loops.f64(n, f64, numbers);
 }
 
-/* Chunks [first, end) of all updates' chunks. */
+/* Processes chunks [first, end), counted over all updates. */
 static void run_chunks(const void *user, int64_t first, int64_t end, int thread)
 {
         const work *w = user;
@@ -91,7 +93,7 @@ static void run_chunks(const void *user, int64_t first, int64_t end, int thread)
         }
 }
 
-/* How many chunks there are; -1: a dtype has no kernel. */
+/* Returns the number of chunks, or -1 with an error if a dtype has no kernel. */
 static int64_t count_chunks(lg_queue *q, const char *name, const work *w, int64_t *ret_elements)
 {
         int64_t chunks = 0;
@@ -112,7 +114,7 @@ static void run_all(lg_queue *q, const work *w, int64_t chunks, int64_t elements
         lg_parallel(q, chunks, lg_grain(elements / lg_most(chunks, 1)), run_chunks, w);
 }
 
-/* Runs loops over all elements. */
+/* Runs `loops` over all elements of all updates. Returns false and sets an error for an unsupported dtype. */
 static bool run_updates(lg_queue *q, const char *name, const lg_update *updates, int64_t count, const double *dials,
                         loops loops)
 {
@@ -135,7 +137,7 @@ static bool run_pass(lg_queue *q, const char *name, const lg_pass *p, loops loop
         return run_updates(q, name, p->updates, p->count, p->dials, loops);
 }
 
-/* Threads may write the same at the same time. */
+/* Sets a->found to 1 unless `finite`. Several threads may write the same value at once. */
 static void find(const lg_unscale_args *a, bool finite)
 {
         float one = 1;

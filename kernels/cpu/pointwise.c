@@ -1,7 +1,6 @@
-/* pointwise.c - a kernel for every line of pointwise.def: loops for f32, f64 and i64, from which all dtypes are served.
+/* pointwise.c - a kernel for every line of pointwise.def, with loops in f32, f64 and i64 that serve all dtypes.
  *
- * 16-bit floats are computed in f32 and small integers in i64, converted chunk by chunk (pointwise_run.c).
- */
+ * 16-bit floats are computed in f32 and small integers in i64, converted chunk by chunk (pointwise_run.c). */
 #include "pointwise.h"
 #include "scalar.h"
 
@@ -17,7 +16,7 @@ static inline int64_t i64_param(double v)
 #define param_f64
 #define param_i64 i64_param
 
-/* Loops of floats only. */
+/* Defines loops that exist for floats only. */
 #define LOOP_OF_f32 LOOP
 #define LOOP_OF_f64 LOOP
 #define LOOP_OF_i64(...)

@@ -1,22 +1,22 @@
-/* pointwise.h - the loops of the pointwise kernels and what runs them over strided operands. */
+/* pointwise.h - loops of pointwise kernels, and the function that runs them over strided operands. */
 #ifndef LG_CPU_POINTWISE_H
 #define LG_CPU_POINTWISE_H
 
 #include "cpu.h"
 
-/* Loops are called with multiples of this many elements, so that none has a scalar remainder: equal inputs give equal
- * bits wherever they stand. */
+/* Loops are called with multiples of this number of elements, so that none has a scalar remainder: equal inputs give
+ * equal bits at every position. */
 #define LG_LOOP_STEP 16
 
-/* out[i] = formula(in0[i], ...) over contiguous values of a compute type; slots that the formula does not name may be
- * NULL. */
+/* Loop out[i] = formula(in0[i], ...) over contiguous values of a compute type. Slots that the formula does not use may
+ * be NULL. */
 typedef void (*lg_loop_fn)(int64_t n, void *out, const void *in0, const void *in1, const void *in2, const void *in3,
                            double p0, double p1);
 
 typedef struct lg_loops {
         const char *name;
-        lg_loop_fn of_compute[LG_COMPUTE_COUNT]; /* NULL: not for these dtypes */
-        int condition;                           /* the slot of a bool input among others, or -1 */
+        lg_loop_fn of_compute[LG_COMPUTE_COUNT]; /* NULL: unsupported */
+        int condition;                           /* slot of the bool input (TERNARY's C), or -1 */
         bool compare;                            /* the output is bool */
         bool scalar_compare;                     /* integers are compared with P0 in f64 */
 } lg_loops;

@@ -1,23 +1,24 @@
-/* pointwise_run.c - runs a pointwise loop over operands of any strides and dtype, in chunks, on several threads. */
+/* pointwise_run.c - runs a pointwise loop over operands with any strides and dtypes, in chunks, on several threads. */
 #include "pointwise.h"
 
-#define CHUNK 512         /* elements that go through buffers at once: they stay in the first cache */
-#define DIRECT_CHUNK 4096 /* where no operand needs one */
-#define LONG_ROW 256      /* innermost dimensions from here on are walked row by row, else several rows at once */
+#define CHUNK 512         /* elements that pass through buffers at once; they stay in the L1 cache */
+#define DIRECT_CHUNK 4096 /* elements per chunk if no operand needs a buffer */
+#define LONG_ROW                                                                                                       \
+        256 /* innermost dimensions of at least this size are walked row by row, shorter ones several rows at once */
 
 typedef struct operand {
         char *base;
         lg_dtype dtype;
         size_t size;
-        bool direct; /* elements of a chunk lie side by side and need no conversion */
-        bool dense;  /* they lie side by side */
+        bool direct; /* elements of a chunk are contiguous and need no conversion */
+        bool dense;  /* elements of a chunk are contiguous */
         bool constant;
 } operand;
 
 typedef struct job {
-        lg_walk walk; /* operand 0 is the output, then those inputs that there are */
+        lg_walk walk; /* operand 0: the output; then the inputs that are not NULL */
         operand of[LG_WALK_MAX];
-        int slot[LG_WALK_MAX]; /* which input the loop sees it as */
+        int slot[LG_WALK_MAX]; /* slot of each operand in the loop's inputs */
         lg_compute compute;
         lg_loop_fn loop;
         bool compare, accumulate;
@@ -77,7 +78,8 @@ static bool is_native(const job *j, int i)
         return j->of[i].dtype == lg_dtype_of_compute(j->compute);
 }
 
-/* Gathers an operand's elements [start, start + n) in the compute type; `raw` is room for them as they are. */
+/* Gathers elements [start, start + n) of operand i to ret, in the compute type. `raw`: buffer for unconverted elements.
+ */
 static void gather_values(const job *j, int i, int64_t start, int64_t n, char *ret, char *raw)
 {
         const operand *o = &j->of[i];
@@ -86,7 +88,7 @@ static void gather_values(const job *j, int i, int64_t start, int64_t n, char *r
                 lg_load[j->compute][o->dtype](n, ret, raw);
 }
 
-/* An input's elements [start, start + n) in the compute type: where they are stored, or in a buffer. */
+/* Returns elements [start, start + n) of input i in the compute type, in their own memory or in a buffer. */
 static const char *read_operand(const job *j, int i, buffers *b, int64_t start, int64_t n)
 {
         const operand *o = &j->of[i];
@@ -102,7 +104,7 @@ static const char *read_operand(const job *j, int i, buffers *b, int64_t start, 
         return b->compute[i];
 }
 
-/* to[i] += from[i], of floating compute types */
+/* Adds to[i] += from[i] in a floating compute type. */
 static void add_values(lg_compute compute, int64_t n, void *to, const void *from)
 {
         float *f = to;
@@ -120,7 +122,7 @@ static void call_loop(const job *j, int64_t n, char *out, const char *const *in)
         j->loop(n, out, in[0], in[1], in[2], in[3], j->p0, j->p1);
 }
 
-/* Runs the loop over n values of the compute type, the last ones through a padded buffer. */
+/* Runs the loop over n values of the compute type; the last n % LG_LOOP_STEP values pass through a padded buffer. */
 static void run_loop(const job *j, buffers *b, int64_t n, char *out, const char *const *in)
 {
         int64_t whole = n / LG_LOOP_STEP * LG_LOOP_STEP, rest = n - whole;
@@ -141,7 +143,7 @@ static void run_loop(const job *j, buffers *b, int64_t n, char *out, const char 
         memcpy(out + whole * out_size, b->tail[0], (size_t)(rest * out_size));
 }
 
-/* Adds what was there to the output, in the compute type. `dense`: where the elements are contiguous, or NULL. */
+/* Adds the previous output to `out`, in the compute type. `dense`: the previous output if contiguous, else NULL. */
 static void add_old(const job *j, buffers *b, int64_t start, int64_t n, const char *dense, char *out)
 {
         if (!dense)
@@ -183,7 +185,7 @@ static void fill_constants(const job *j, buffers *b)
                         continue;
                 lg_load[j->compute][j->of[i].dtype](1, b->compute[i], j->of[i].base);
                 float *f = (float *)b->compute[i];
-                int64_t *wide = (int64_t *)b->compute[i]; /* bits of f64, or i64 */
+                int64_t *wide = (int64_t *)b->compute[i]; /* an i64, or the bits of an f64 */
                 const float narrow_value = *f;
                 const int64_t wide_value = *wide;
                 for (int64_t k = 1; k < n && j->compute == LG_COMPUTE_F32; k++)
@@ -209,7 +211,7 @@ static bool is_one(const lg_pointwise_args *a)
         return true;
 }
 
-/* One element to the compute type, and back. */
+/* load_one converts one element to the compute type, store_one from it. */
 static void load_one(lg_compute compute, lg_dtype dtype, char *value, const char *from)
 {
         if (dtype != lg_dtype_of_compute(compute))
@@ -230,7 +232,7 @@ static void store_one(lg_compute compute, lg_dtype dtype, char *to, const char *
                 memcpy(to, value, 8);
 }
 
-/* One element needs no walk. */
+/* Computes a single element, without a walk. */
 static void run_one(const lg_pointwise_args *a, const lg_loops *loops, lg_compute compute)
 {
         LG_ALIGN64 char values[LG_WALK_MAX][LG_LOOP_STEP * 8];
@@ -255,7 +257,7 @@ static void run_one(const lg_pointwise_args *a, const lg_loops *loops, lg_comput
                 store_one(compute, a->dtype, a->out, values[0]);
 }
 
-/* At most LG_LOOP_STEP elements, of any strides: once through the loop. */
+/* Computes at most LG_LOOP_STEP elements, of any strides, by one call of the loop. */
 static void run_few(const job *j)
 {
         LG_ALIGN64 char raw[LG_LOOP_STEP * 8], values[LG_WALK_MAX][LG_LOOP_STEP * 8];
@@ -295,11 +297,11 @@ static void run_job(lg_queue *q, const job *j)
         lg_parallel(q, chunks, lg_grain(lg_least(j->row, j->chunk)), run_part, j);
 }
 
-/* Apart, since its frame is large. */
+/* Not inlined, since its stack frame is large. */
 static __attribute__((noinline)) void run_many(lg_queue *q, const lg_pointwise_args *a, const lg_loops *loops,
                                                lg_compute compute)
 {
-        job j; /* not zeroed: small tensors are done in less time */
+        job j; /* left uninitialised to save time for small tensors */
         const int64_t *strides[LG_WALK_MAX];
         j.compute = compute;
         j.compare = loops->compare;

@@ -1,12 +1,13 @@
-/* pool.c - pooling over images with channels last: each window's loop runs over the channels. */
+/* pool.c - pooling over images with channels last; the inner loops run over the channels. */
 #include <math.h>
 #include "cpu.h"
 #include "simd.h"
 
 #define CLEARED 65536 /* bytes of an image that are cleared at once */
-#define AHEAD 4096    /* bytes: how far ahead gradients are fetched */
+#define AHEAD 4096    /* bytes by which gradients are prefetched */
 
-/* The pixels of one side that window i covers: first, first + step, ... below end. `size` counts padding, too. */
+/* Pixels that a window covers along one side: first, first + step, ... below end. `size` includes pixels in the
+ * padding. */
 typedef struct window {
         int64_t first, end, step, size;
 } window;
@@ -36,7 +37,7 @@ static double size_of(const lg_pool_args *a, const window *row, const window *co
         return (double)(lg_most(row->end - row->first, 0) * lg_most(column->end - column->first, 0));
 }
 
-/* The greatest power of two up to x > 0: its exponent without its fraction. */
+/* Returns the greatest power of two that is at most x, for x > 0: clears the fraction bits. */
 static double power_below(double x)
 {
         union {
@@ -61,7 +62,8 @@ static int64_t elements_in(const lg_pool_args *a)
         return a->at.in[0] * a->at.in[1] * a->channels;
 }
 
-/* An image's lines are cleared not long before windows need them: then they are in the cache. */
+/* Computes the gradient of image n. Lines of dx are cleared shortly before windows add to them, while still in the
+ * cache. */
 static void run_image(const lg_pool_args *a, int64_t n)
 {
         const int64_t lines = a->at.in[0], line = a->at.in[1] * a->channels * (int64_t)lg_bytes_of(a->dtype);
@@ -85,7 +87,8 @@ static bool is_backward(const lg_pool_args *a)
         return a->kind == LG_POOL_MAX_GRAD || a->kind == LG_POOL_AVG_GRAD;
 }
 
-/* Forwards, each row of the output stands alone; backwards, windows share pixels within an image only. */
+/* Pooling in f32 or f64. Rows of the output are independent; in the backward pass, only images are, as windows overlap.
+ */
 static bool pool(lg_queue *q, const lg_pool_args *a)
 {
         const int64_t rows = a->at.out[0], image = lg_most(elements_in(a), rows * a->at.out[1] * a->channels);
@@ -96,7 +99,7 @@ static bool pool(lg_queue *q, const lg_pool_args *a)
         return true;
 }
 
-/* Images of `at.in` pixels, or of `at.out`. */
+/* Returns the number of elements of all images of pixels[0] by pixels[1]. */
 static int64_t count_of(const lg_pool_args *a, const int64_t *pixels)
 {
         return a->n * a->channels * pixels[0] * pixels[1];

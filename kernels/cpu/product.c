@@ -1,24 +1,23 @@
 /* product.c - matrix products on one thread.
  *
- * A block of sums stays in registers while k passes: x = A[i][k] meets a row of B, sums[i] += x B[k]. Where k is short
- * and there are registers, blocks have fewer rows and more columns, so that C is written in longer runs. A is read as
- * it lies; B too, unless its rows are not contiguous or share few sets of the cache. With vectors of AVX2 large
- * products copy both. Where k is cut into strips the sums wait in C. Few rows or columns: sums along k. The order of
- * additions depends on the size and the strides of the whole product alone.
- */
+ * A block of sums stays in registers during the loop over k: each step multiplies a column of A by a row of B. If k is
+ * small and registers suffice, blocks have fewer rows and more columns, so that C is written in longer runs. A is read
+ * in place; B too, unless its rows are not contiguous or share few cache sets. With AVX2, large products copy both. If
+ * k is split into strips, partial sums are stored in C. Few rows or columns: sums along k. The order of additions
+ * depends only on the size and the strides of the whole product. */
 #include "block.h"
 
 #define DEPTH 512       /* rows of a strip of B */
-#define SHORT_DEPTH 256 /* where A is copied, or its columns have to stay in the cache, too */
-#define COLUMNS 256     /* of a strip */
+#define SHORT_DEPTH 256 /* if A is copied, or its columns must stay in the cache, too */
+#define COLUMNS 256     /* columns of a strip */
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
-#define WIDE_COLUMNS 1024 /* where A is copied: once for that many columns */
+#define WIDE_COLUMNS 1024 /* if A is copied: once for this many columns */
 #define COPIED_ROWS (32 * LG_BLOCK_ROWS)
-#define PAGE 4096      /* bytes; rows so far apart share few sets of the first cache */
-#define WIDE_DEPTH 256 /* products of a sum in wide blocks, at most */
-#define FETCHED 32     /* steps along k after which C's lines have arrived */
-#define FEW 16         /* rows, which are not worth a copy of B, */
-#define LONG 256       /* where a sum has so many products */
+#define PAGE 4096      /* bytes; rows at this distance share few sets of the L1 cache */
+#define WIDE_DEPTH 256 /* maximum k for wide blocks */
+#define FETCHED 32     /* steps along k that hide the prefetch of C */
+#define FEW 16         /* rows that are not worth a copy of B, */
+#define LONG 256       /* if k is at least this */
 
 #define LG_BOTH "product.inc"
 #include "both.inc"
@@ -51,7 +50,7 @@ void lg_multiply(const lg_gemm_args *g, lg_product_way way, void *scratch)
         if (g->m < 1 || g->n < 1)
                 return;
         lg_gemm_args none;
-        if (g->k < 1) { /* nothing is read of A and B, which may be NULL: C stands in for them */
+        if (g->k < 1) { /* A and B are not read and may be NULL: C replaces them */
                 none = *g;
                 none.a = none.b = g->c;
                 g = &none;

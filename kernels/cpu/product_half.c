@@ -1,9 +1,8 @@
 /* product_half.c - matrix products of f16 and bf16 on one thread, with sums in f32.
  *
- * Strips of A and B are packed into words of 32 bits: values as f32, or two of bf16 that follow each other along k
- * where the processor multiplies such pairs. A tile of sums is kept in f32 from the first strip to the last and then
- * rounded to C. The order of additions depends on k alone.
- */
+ * Strips of A and B are packed into words of 32 bits: values as f32, or pairs of bf16 that are neighbours along k, if
+ * the processor multiplies such pairs. A tile of sums stays in f32 from the first strip to the last and is then rounded
+ * to C. The order of additions depends only on k. */
 #include "cpu.h"
 #include "product_half.h"
 #include "simd.h"
@@ -13,8 +12,8 @@
 #define ROWS (32 * LG_BLOCK_ROWS)
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
 #define FEW 4                                   /* columns that are worth no panel; at most the lanes of a vector */
-#define WIDTH (LG_LANES_f32 * LG_BLOCK_VECTORS) /* of a panel of B, and of one of sums */
-#define APART (DEPTH + 16)                      /* words between packed lines: not a power of 2, for the caches */
+#define WIDTH (LG_LANES_f32 * LG_BLOCK_VECTORS) /* columns of a panel of B and of one of sums */
+#define APART (DEPTH + 16)                      /* words between packed lines; not a power of 2, for the caches */
 
 static int64_t whole_vectors(int64_t count)
 {
@@ -49,14 +48,15 @@ WIDE_WORDS(f16, LG_F16)
 WIDE_WORDS(bf16, LG_BF16)
 #undef WIDE_WORDS
 
-/* ---- the job ---- */
+/* ---- arguments ---- */
 
 typedef struct half_product {
         const lg_gemm_args *g;
         const lg_half_words *words;
-        bool a_lies, b_lies;         /* A's rows, B's columns consist of words */
-        int64_t steps;               /* words along all of k */
-        float *a, *b, *lines, *sums; /* a strip of some rows, one of columns in panels, lines of B, panels */
+        bool a_lies, b_lies; /* A's rows, B's columns can be read as words in place */
+        int64_t steps;       /* words along all of k */
+        float *a, *b, *lines,
+                *sums; /* packed rows of a strip; packed columns in panels; lines of B to be transposed; sums */
 } half_product;
 
 static const lg_half_words *words_of(lg_dtype t)
@@ -65,17 +65,19 @@ static const lg_half_words *words_of(lg_dtype t)
         return pairs ? pairs : t == LG_BF16 ? &words_bf16 : &words_f16;
 }
 
-/* Whether words can be read as they lie, from lines along k that are `line` values apart. */
+/* Returns whether lines along k, with a stride of `line` values, can be read as words in place (pairs only, aligned).
+ */
 static bool has_words(const lg_half_words *w, int64_t k, const void *p, int64_t line)
 {
         return w->values == 2 && k > 0 && k % 2 == 0 && line % 2 == 0 && (uintptr_t)p % sizeof(float) == 0;
 }
 
-/* Also gives the number of floats of scratch. */
+/* Divides `scratch` (NULL: only computes the size) among the buffers of a product; *ret_count is the number of floats.
+ */
 static half_product prepare(const lg_gemm_args *g, float *scratch, int64_t *ret_count)
 {
         half_product p = {.g = g, .words = words_of(g->dtype)};
-        /* lines of A that are not so far apart that they share a place in the cache */
+        /* not if lines of A are a multiple of 4096 bytes apart, which share few cache sets */
         p.a_lies = g->a_col == 1 && g->a_row % 2048 != 0 && has_words(p.words, g->k, g->a, g->a_row);
         p.b_lies = has_words(p.words, g->k, g->b, g->b_col);
         p.steps = lg_ceil_div(g->k, p.words->values);
@@ -94,14 +96,14 @@ static half_product prepare(const lg_gemm_args *g, float *scratch, int64_t *ret_
         return p;
 }
 
-/* ---- packing; k counts values, `step` and `steps` words ---- */
+/* ---- packing; k is counted in values, `step` and `steps` in words ---- */
 
 static const uint16_t *value_at(const void *p, int64_t i)
 {
         return (const void *)lg_byte_at(p, i * (int64_t)sizeof(uint16_t));
 }
 
-/* Rows of A to lines along k where they are contiguous so, else to a row for each word along k. */
+/* Packs rows of A: as lines along k if they are contiguous along k, else as one row for each word along k. */
 static void pack_a(const half_product *p, int64_t m, int64_t rows, int64_t step, int64_t steps, lg_panel_product *ret)
 {
         const lg_gemm_args *g = p->g;
@@ -125,7 +127,7 @@ static void pack_rows(const half_product *p, const uint16_t *from, int64_t count
                 p->words->across(count, lg_least(WIDTH, cols - j), from + j, p->g->b_row, p->b + j * steps, WIDTH);
 }
 
-/* As many columns as a vector has lanes at a time: as lines, and these turned. */
+/* Packs columns of B, as many as a vector has lanes at a time: as lines, which are then transposed. */
 static void pack_columns(const half_product *p, const uint16_t *from, int64_t count, int64_t steps, int64_t cols)
 {
         const int64_t line = p->b_lies ? p->g->b_col / 2 : APART;
@@ -158,7 +160,7 @@ LG_INLINE lg_vec_f32 wide(const uint16_t *p, int64_t count, const bool bf16)
         return bf16 ? lg_vec_of_bf16(h) : lg_vec_of_f16(h);
 }
 
-/* `count` of a vector's lanes from column j on, with what is missing added. */
+/* Rounds and stores `count` columns from j on, after adding bias and C and applying ReLU unless `plain`. */
 LG_INLINE void round_vector(const lg_panel_product *p, const lg_half_end *end, int64_t j, int64_t count,
                             const bool bf16, const bool plain)
 {
@@ -197,7 +199,7 @@ void lg_round_panel(const lg_panel_product *p, const lg_half_end *end)
                 round_all(p, end, false, false);
 }
 
-/* Of C from row m and column n on. */
+/* Returns the epilogue for C from row m and column n on. */
 static lg_half_end end_at(const lg_gemm_args *g, int64_t m, int64_t n)
 {
         return (lg_half_end){.g = g,
@@ -208,7 +210,7 @@ static lg_half_end end_at(const lg_gemm_args *g, int64_t m, int64_t n)
 
 /* ---- a single row or few columns: lines of A by lines of B, nothing is packed ---- */
 
-/* A single column whose values are contiguous: the product of the transposes has a single row. */
+/* Returns whether C is a single contiguous column: the product of the transposed matrices then has a single row. */
 static bool is_column(const lg_gemm_args *g)
 {
         return g->n == 1 && g->m > 1 && g->ldc == 1 && !g->bias;
@@ -220,7 +222,7 @@ lg_product_way lg_half_way_of(const lg_gemm_args *g)
         return few && g->k > 0 && g->a_col == 1 && g->b_row == 1 ? LG_BY_DOTS : LG_BY_STRIPS;
 }
 
-/* The last values of a line of k, those that fill no vector; the other lanes are 0. */
+/* Loads the last values of a line of k, those that fill no vector; the other lanes are 0. */
 LG_INLINE lg_halves last_of(const uint16_t *line, int64_t k)
 {
         static const uint16_t order[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -253,7 +255,7 @@ LG_INLINE void add_dots(const uint16_t *a, const uint16_t *const *b, int64_t k, 
                 sum[j] = lg_vec_fma_f32(x, widened(b[j], k, last, bf16), sum[j]);
 }
 
-/* A row of A by FEW columns of B; what is beyond the last one is computed of that one. */
+/* Computes a row of A by FEW columns of B; columns beyond the last repeat the last one. */
 LG_INLINE void dots(const lg_gemm_args *g, const uint16_t *a, int64_t n, float ret[FEW], const bool bf16)
 {
         const int64_t whole = g->k / LG_LANES_f32 * LG_LANES_f32;
@@ -273,7 +275,7 @@ LG_INLINE void dots(const lg_gemm_args *g, const uint16_t *a, int64_t n, float r
                 for (int j = 0; j < half; j++)
                         sum[j] = LG_LOW_f32(sum[j], sum[j + half]) + LG_HIGH_f32(sum[j], sum[j + half]);
         }
-        lg_vec_store_f32(lanes, sum[0]); /* of column i % FEW */
+        lg_vec_store_f32(lanes, sum[0]); /* lane i belongs to column i % FEW */
         for (int j = 0; j < FEW; j++)
                 ret[j] = lanes[j];
         for (int i = FEW; i < LG_LANES_f32; i++)
@@ -307,9 +309,9 @@ static void multiply_by_dots(const lg_gemm_args *g)
         }
 }
 
-/* ---- the whole ---- */
+/* ---- the whole product ---- */
 
-/* One strip's products for some rows; sums need not outlive a panel where there is no other strip. */
+/* Computes the products of one strip for some rows. With a single strip, sums are kept for one panel only. */
 static void multiply_strip(const half_product *p, int64_t step, int64_t steps, int64_t m, int64_t rows, int64_t n,
                            int64_t cols)
 {
@@ -350,7 +352,7 @@ void lg_multiply_half(const lg_gemm_args *g, lg_product_way way, void *scratch)
                 for (int64_t m = 0, rows; m < g->m; m += rows) {
                         int64_t step = 0, steps;
                         rows = lg_even_part(g->m - m, ROWS);
-                        do { /* once where k is 0, too */
+                        do { /* runs once if k is 0 */
                                 steps = lg_even_part(p.steps - step, DEPTH);
                                 if (m == 0 || steps < p.steps)
                                         pack_b(&p, step, steps, n, cols);

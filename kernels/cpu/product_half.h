@@ -1,11 +1,11 @@
-/* product_half.h - the words of 32 bits into which products of f16 and bf16 pack their operands. */
+/* product_half.h - the 32-bit words into which products of f16 and bf16 pack their operands. */
 #ifndef LG_CPU_PRODUCT_HALF_H
 #define LG_CPU_PRODUCT_HALF_H
 
 #include "cpu.h"
 
-/* Where sums of a panel go when they are complete: the rows and columns of C that are its own, to which beta, bias and
- * ReLU refer as in lg_gemm_args. */
+/* Epilogue of a panel of sums: its rows and columns of C, to which beta, bias and ReLU of g apply as in lg_gemm_args.
+ */
 typedef struct lg_half_end {
         const lg_gemm_args *g;
         uint16_t *c;
@@ -13,23 +13,23 @@ typedef struct lg_half_end {
         int64_t cols;
 } lg_half_end;
 
-/* What words are and how they are multiplied. */
+/* Format of words, with functions that pack and multiply them. */
 typedef struct lg_half_words {
-        int64_t values; /* along k in a word */
-        /* n values of a line along k to words; what is missing to a whole one is 0 */
+        int64_t values; /* values along k in a word */
+        /* Packs n values of a line along k; a partial word is padded with 0. */
         lg_convert_fn along;
-        /* `count` rows along k of `cols` values, `row` apart, to as many rows of words as they fill, `step` apart;
-         * vectors are stored whole, with 0 in what is missing. */
+        /* Packs `count` rows along k of `cols` values with the stride `row`, to rows of words with the stride `step`.
+         * Whole vectors are stored, padded with 0. */
         void (*across)(int64_t count, int64_t cols, const uint16_t *from, int64_t row, float *to, int64_t step);
-        /* end: NULL where the sums stay in p->c; else C gets them, and those in p->c are undefined */
+        /* Multiplies a panel. end NULL: sums stay in p->c; else they are rounded to C, and p->c is undefined. */
         void (*multiply)(const lg_panel_product *p, const lg_half_end *end);
 } lg_half_words;
 
-/* Two of bf16; NULL where the processor does not multiply them. */
+/* Returns the format of pairs of bf16, or NULL if the processor cannot multiply these. */
 #define lg_bf16_pairs LG_CPU(bf16_pairs)
 const lg_half_words *lg_bf16_pairs(void);
 
-/* Rounds the sums of a panel, p->c, to C. */
+/* Applies the epilogue to the sums of a panel, p->c, and rounds them to C. */
 #define lg_round_panel LG_CPU(round_panel)
 void lg_round_panel(const lg_panel_product *p, const lg_half_end *end);
 

@@ -1,5 +1,4 @@
-/* product_pairs.c - words of two bf16 values that follow each other along k, for processors that multiply such pairs.
- */
+/* product_pairs.c - words of two bf16 values that are neighbours along k, for processors that multiply such pairs. */
 #include "product_half.h"
 #include "block.h"
 
@@ -14,7 +13,7 @@ static void along(int64_t n, void *to, const void *from)
                 memset((uint16_t *)to + n, 0, sizeof(uint16_t));
 }
 
-/* The first count of a vector's values, count > 0. */
+/* Returns the mask of the first `count` of 32 values, count > 0. */
 LG_INLINE __mmask32 first_values(int64_t count)
 {
         return count < 32 ? ((__mmask32)1 << count) - 1 : ~(__mmask32)0;
@@ -22,7 +21,7 @@ LG_INLINE __mmask32 first_values(int64_t count)
 
 #define TWO(i) i, 32 + (i)
 #define FOUR(i) TWO(i), TWO((i) + 1), TWO((i) + 2), TWO((i) + 3)
-/* Of values of a row and of the next one: those of the first vector of words, and of the second. */
+/* Permutation that interleaves the values of two rows, for the first vector of words and for the second. */
 static const uint16_t order[] = {FOUR(0), FOUR(4), FOUR(8), FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28)};
 
 static void across(int64_t count, int64_t cols, const uint16_t *from, int64_t row, float *to, int64_t step)
@@ -45,8 +44,8 @@ PAIRS LG_INLINE __m512i widened(const uint16_t *p, __mmask32 some)
         return _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16((__mmask16)some, p)), 16);
 }
 
-/* A block's sums to C, from row m on. The processor's instruction rounds subnormal values to 0, which products and sums
- * are already. */
+/* Rounds the sums of a block to C from row m on. The instruction rounds subnormals to 0, which products and sums
+ * already are. */
 PAIRS LG_INLINE void finish(const lg_half_end *end, int64_t m, const int rows, const int vectors, lg_sums_f32 *sum)
 {
         enum { lanes = LG_LANES_f32 };
@@ -69,15 +68,15 @@ PAIRS LG_INLINE void finish(const lg_half_end *end, int64_t m, const int rows, c
                         _mm512_mask_storeu_epi16(c, all, (__m512i)_mm512_cvtne2ps_pbh(sum[i][vectors - 1], sum[i][0]));
 }
 
-/* Rows from m on of a panel's product. */
+/* Arguments of a block: rows of a panel's product from m on. */
 typedef struct block_f32 {
         const lg_panel_product *p;
         const lg_half_end *end;
         int64_t m;
 } block_f32;
 
-/* vdpbf16ps adds the product of the later values, then that of the earlier ones, each time rounding to f32; subnormal
- * values and sums are 0 to it. */
+/* Computes a block. vdpbf16ps adds the product of the later values, then that of the earlier ones, rounding to f32 each
+ * time; it treats subnormal values and sums as 0. */
 PAIRS LG_INLINE void pairs_block_f32(const block_f32 *t, const int rows, const int vectors)
 {
         enum { lanes = LG_LANES_f32 };
@@ -96,7 +95,7 @@ PAIRS LG_INLINE void pairs_block_f32(const block_f32 *t, const int rows, const i
                         b[v] = (__m512bh)_mm512_loadu_ps(row + lanes * v);
                 LG_UNROLL
                 for (int i = 0; i < rows; i++) {
-                        int32_t word; /* not read as a float: A may be there as it lies */
+                        int32_t word; /* not loaded as float: A may be read in place */
                         memcpy(&word, a[i / 4] + i % 4 * a_row, sizeof word);
                         const __m512bh x = (__m512bh)_mm512_set1_epi32(word);
                         LG_UNROLL

@@ -1,10 +1,11 @@
-/* random.c - uniform and normal numbers of the Philox generator. */
+/* random.c - uniform and normal random numbers by Philox. */
 #include "cpu.h"
 #include "../philox.h"
 
-#define CHUNK 1024 /* a multiple of the numbers of a block */
+#define CHUNK 1024 /* elements per chunk; a multiple of the numbers of a Philox block */
 
-/* The words' uniforms or normals before scaling, from block `block` on. */
+/* Writes n uniform or standard normal numbers to ret, from Philox block number `block` on; n is rounded up to a whole
+ * block. */
 static void draw(const lg_random_args *a, uint64_t block, int64_t n, double *ret)
 {
         int per_block = a->dtype == LG_F64 ? 2 : 4;
@@ -24,8 +25,8 @@ static void draw(const lg_random_args *a, uint64_t block, int64_t n, double *ret
         }
 }
 
-/* The greatest value of the dtype below b, for results that rounding took to b: one that b itself rounds to may be
- * above b, so it goes down from there. */
+/* Returns the greatest value of dtype t below b. The value to which b itself rounds may be above b, hence the step
+ * down. */
 static double below(lg_dtype t, double b)
 {
         if (t == LG_F64)
@@ -62,7 +63,7 @@ static void random_chunk(const job *j, int64_t first, int64_t n)
                 values[i] = a->a + (uniform ? a->b - a->a : a->b) * values[i];
         lg_store[LG_COMPUTE_F64][a->dtype](n, out, values);
         if (uniform && a->a < a->b) {
-                /* Rounding may have taken a number up to b. */
+                /* Values that rounding raised to b or above become the greatest value below b. */
                 double rounded[CHUNK];
                 lg_load[LG_COMPUTE_F64][a->dtype](n, rounded, out);
                 for (int64_t i = 0; i < n; i++) {

@@ -1,15 +1,14 @@
 /* reduce.c - sums, means, extremes, norms and variances over any dimensions.
  *
- * The input is cut into tasks by its shape alone, each task fills cells, and cells of one result are joined in order:
- * no result depends on the number of threads. Two ways through the input: by rows, where the reduced elements of one
- * result lie side by side (or are gathered), and by columns, where neighbouring results do.
- */
+ * The input is split into tasks by its shape alone, each task fills cells, and the cells of one result are combined in
+ * order: no result depends on the number of threads. The input is read by rows, if the reduced elements of a result are
+ * contiguous (or must be gathered), or by columns, if neighbouring results are. */
 #include <float.h>
 #include <math.h>
 #include "cpu.h"
 
 #define CHUNK 1024
-#define GROUP 65536 /* elements of one result that are one task */
+#define GROUP 65536 /* reduced elements of one result per task */
 #define COLUMNS 256
 #define FEW_TASKS 16
 
@@ -25,7 +24,7 @@ static inline bool is_index(mode m)
         return m == MODE_ARGMAX || m == MODE_ARGMIN;
 }
 
-/* The types that elements are added up in. */
+/* Accumulator type for each compute type. */
 typedef double acc_f32, acc_f64;
 typedef int64_t acc_i64;
 
@@ -48,7 +47,7 @@ typedef struct columns {
 #define is_nan_f32(x) ((x) != (x))
 #define is_nan_f64(x) ((x) != (x))
 #define is_nan_i64(x) false
-/* The finite numbers of the greatest magnitude. */
+/* Whether x is the finite number of greatest magnitude, with either sign. */
 #define is_last_f32(x) (fabsf(x) == FLT_MAX)
 #define is_last_f64(x) (fabs(x) == DBL_MAX)
 #define is_last_i64(x) false
@@ -70,13 +69,13 @@ typedef struct job {
         size_t size;
         mode mode;
         bool by_columns, native, dense;
-        int64_t block;      /* results of a task */
-        int64_t row_blocks; /* by columns: tasks of one innermost kept row */
-        int64_t groups;     /* tasks that share their results */
-        int64_t group;      /* reduced elements of a task */
-        double *mean;       /* VAR, STD: of every result, from the first pass; before that its first element */
-        bool to_mean;       /* this is the first pass */
-        cell *cells;        /* [group][result], where there are several groups */
+        int64_t block;      /* results per task */
+        int64_t row_blocks; /* by columns: tasks per innermost kept row */
+        int64_t groups;     /* tasks that share the same results */
+        int64_t group;      /* reduced elements per task */
+        double *mean;       /* VAR, STD: mean of each result after the first pass; before, its first element */
+        bool to_mean;       /* the first pass of VAR and STD is running */
+        cell *cells;        /* [group][result], if there are several groups */
 } job;
 
 static const void *to_compute(const job *j, int64_t n, void *compute, const void *raw)
@@ -87,7 +86,7 @@ static const void *to_compute(const job *j, int64_t n, void *compute, const void
         return compute;
 }
 
-/* One result's elements [first, end). */
+/* Reduces elements [first, end) of result k to *ret. */
 static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell *ret)
 {
         LG_ALIGN64 char raw[CHUNK * 8], compute[CHUNK * 8];
@@ -102,20 +101,22 @@ static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell
                         from = base + r * (int64_t)j->size;
                 else
                         lg_walk_gather(&j->reduced, 0, j->size, raw, base, r, n);
-                /* Numbers count from the group's start: the first chunk of a group has nothing before it. */
+                /* Positions are relative to `first`, so that a group's first chunk has position 0 and starts the
+                 * extreme. */
                 add_chunk[j->compute](j->mode, r - first, n, to_compute(j, n, compute, from), mean, ret);
         }
         ret->at += first;
 }
 
-/* So many rows of n elements, which lie one after the other, are added as if they were one. */
+/* Returns how many rows of n contiguous results can be added as one longer row, because rows follow each other in
+ * memory. */
 static int64_t rows_in_one(const job *j, int64_t n)
 {
         const bool joined = j->reduced.ndim == 1 && j->reduced.strides[0][0] == n;
         return j->mode == MODE_SUM && joined ? COLUMNS / n : 1;
 }
 
-/* Rows [first, end) of the reduced elements, for n results side by side. */
+/* Reduces rows [first, end) of the reduced elements, for n neighbouring results from number k on. */
 static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, int64_t end, cell *ret)
 {
         LG_ALIGN64 char compute[COLUMNS * 8];
@@ -133,14 +134,14 @@ static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, in
                 add_row[j->compute](j->mode, r, r == first, n * rows, row, mean, &sums);
         }
         for (int64_t c = 0; c < n; c++) {
-                ret[c].sum_i64 = sums.sum_i64[c]; /* the bits of either member */
+                ret[c].sum_i64 = sums.sum_i64[c]; /* copies the union's bits */
                 ret[c].at = sums.at[c];
                 for (int64_t i = 1; i < most; i++)
                         join[j->compute](j->mode, &ret[c], &(cell){.sum_i64 = sums.sum_i64[i * n + c]});
         }
 }
 
-/* A result from LG_REDUCE_VAR on, before it is rounded, of its sum. */
+/* Returns the final value of MEAN, NORM, VAR or STD, before rounding, from the sum. */
 static double finish(const lg_reduce_args *a, double sum, double count)
 {
         const double left = count - a->correction;
@@ -156,7 +157,7 @@ static double finish(const lg_reduce_args *a, double sum, double count)
         }
 }
 
-/* Writes n finished results from number k on. */
+/* Writes n finished results from number k on; in the first pass of VAR and STD, updates the means. */
 static void emit(const job *j, int64_t k, int64_t n, const cell *from)
 {
         LG_ALIGN64 double real[COLUMNS];
@@ -253,7 +254,7 @@ static bool run_pass(lg_queue *q, job *j)
         return true;
 }
 
-/* The mean is found as the first element and the mean of the differences from it: equal elements are it exactly. */
+/* Sets each mean to the first element, to which the first pass adds the mean difference: exact if all are equal. */
 static void first_elements(const job *j)
 {
         int64_t at[LG_MAX_DIMS];

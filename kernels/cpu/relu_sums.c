@@ -1,5 +1,4 @@
-/* relu_sums.c - what a layer with bias and ReLU passes on, and its sums: by the two kernels that do one of them each.
- */
+/* relu_sums.c - derivative of bias + ReLU, by the kernels relu_da and reduce. */
 #include "cpu.h"
 
 bool LG_CPU(relu_da)(lg_queue *q, const lg_pointwise_args *a);

@@ -14,8 +14,7 @@
 #endif
 
 #define LG_INLINE static inline __attribute__((always_inline))
-/* Functions that are not inlined under a sanitizer, which checks each lane: inlined blocks of sums took minutes to
- * compile. */
+/* Functions that are not inlined under a sanitizer, which checks each lane: inlined blocks took minutes to compile. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define LG_SELDOM static __attribute__((noinline, unused))
@@ -91,8 +90,7 @@
 #define LG_IN_REGISTER(v) (void)(v)
 #endif
 
-/* Prefetches the cache line `bytes` after p for reading, or for writing (lg_prefetch_to). The address may be invalid.
- */
+/* Prefetches the cache line `bytes` after p, for reading or (lg_prefetch_to) writing. The address may be invalid. */
 LG_INLINE void lg_prefetch(const void *p, ptrdiff_t bytes)
 {
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)bytes));

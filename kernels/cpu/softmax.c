@@ -2,10 +2,10 @@
 #include "cpu.h"
 #include "scalar.h"
 
-#define COLUMNS 256 /* of a block */
-#define SPAN 1024   /* elements of a row that are added up in their own type before they are joined in f64 */
+#define COLUMNS 256 /* maximum columns of a block */
+#define SPAN 1024   /* elements of a row that are summed in their own type before their sum is added to one in f64 */
 
-/* Some columns side by side, and where the first begins. */
+/* Neighbouring columns: their number and the offset of the first. */
 typedef struct block {
         int64_t cols, at;
 } block;

@@ -1,24 +1,24 @@
-/* sort.c - lines put in order, their first k elements; picking by index and putting back.
+/* sort.c - sorts lines or selects their first k elements; picks by index, and its derivative.
  *
- * Every dtype becomes an i64 key of the same order, kept with its index: in one number where both have room in it. Keys
- * and indices together are never equal, so whatever sorts them gives the one stable order, with any number of threads.
- * Few elements of many are kept in a heap, then sorted by merging.
- */
+ * Every dtype is mapped to an i64 key with the same order, stored with its index, both in one integer if they fit. A
+ * key with its index is unique, so any algorithm and any number of threads give the same stable order. Few elements of
+ * many are selected with a heap, then sorted by merging. */
 #include "cpu.h"
 
-#define RUN 16 /* elements that insertion sorts */
+#define RUN 16 /* elements that insertion sort sorts */
 #define CHUNK 512
 
 /* ---- keys ---- */
 
-/* Sign and magnitude as a number; `inf` is the magnitude of infinity, above which lie the NaNs. */
+/* Returns a key that orders floats given as sign and magnitude; `inf` is the magnitude of infinity. All NaNs get the
+ * same, greatest key. */
 static inline int64_t float_key(uint64_t bits, uint64_t sign, int64_t inf)
 {
         int64_t magnitude = (int64_t)(bits & ~sign);
         return magnitude > inf ? (int64_t)(sign - 1) : bits & sign ? -magnitude : magnitude;
 }
 
-/* Makes the keys of n elements, `step` apart; flip = -1 reverses the order. */
+/* Makes the keys of n elements with the stride `step`; flip = -1 reverses the order. */
 #define KEYS(suffix, type, expression)                                                                                 \
         static void keys_##suffix(int64_t n, int64_t step, const void *line, int64_t flip, int64_t *ret)               \
         {                                                                                                              \
@@ -42,7 +42,7 @@ static const keys_fn keys_of[LG_DTYPE_COUNT] = {NULL,     keys_f32, keys_f64, ke
 
 /* ---- lines ---- */
 
-/* One line of each operand: elements lie `step` apart. */
+/* Picks or places k elements of one line; elements have the stride `step`. */
 #define LINES(bits)                                                                                                    \
         static void pick_##bits(int64_t k, int64_t step, const void *x, const int64_t *index, void *y)                 \
         {                                                                                                              \
@@ -64,11 +64,11 @@ LINES(32)
 LINES(64)
 
 typedef void (*line_fn)(int64_t, int64_t, const void *, const int64_t *, void *);
-/* By the size of an element. */
+/* Functions by size of an element in bytes. */
 static const line_fn pick_line[9] = {[1] = pick_8, [2] = pick_16, [4] = pick_32, [8] = pick_64};
 static const line_fn place_line[9] = {[1] = place_8, [2] = place_16, [4] = place_32, [8] = place_64};
 
-/* Where line `line` of an (outer, n, inner) tensor begins, in elements. */
+/* Returns the offset in elements of line number `line` of an (outer, n, inner) tensor. */
 static inline int64_t line_start(int64_t line, int64_t n, int64_t inner)
 {
         return line / inner * n * inner + line % inner;
@@ -76,8 +76,8 @@ static inline int64_t line_start(int64_t line, int64_t n, int64_t inner)
 
 typedef struct job {
         const lg_sort_args *a;
-        int64_t room;  /* records of one line that are at hand at once */
-        bool borrows;  /* the indices are a line's second buffer, else scratch has two */
+        int64_t room;  /* records per line in memory at once: k if selected with a heap, else n */
+        bool borrows;  /* the line's indices serve as second buffer; else scratch has two */
         void *scratch; /* for each thread */
         lg_queue *q;
 } job;
@@ -92,7 +92,7 @@ typedef struct record {
 #define BEFORE(a, b) ((a).key < (b).key || ((a).key == (b).key && (a).at < (b).at))
 #include "sort.inc"
 
-/* Keys of 32 bits, and indices. */
+/* Records of a 32-bit key and a 32-bit index in one integer. */
 #define LG_RECORD uint64_t
 #define LG_OF(name) name##_packed
 #define MAKE(key, at) (((uint64_t)(key) + (UINT64_C(1) << 31)) << 32 | (uint64_t)(at))
@@ -100,7 +100,7 @@ typedef struct record {
 #define BEFORE(a, b) ((a) < (b))
 #include "sort.inc"
 
-/* Few lines are sorted one after the other by all threads, many by one thread each. */
+/* Sorts few lines one after the other with all threads, many lines with one thread each. */
 bool LG_CPU(sort)(lg_queue *q, const lg_sort_args *a)
 {
         const bool packed = lg_bytes_of(a->dtype) <= 4 && a->n <= UINT32_MAX;
@@ -122,7 +122,7 @@ bool LG_CPU(sort)(lg_queue *q, const lg_sort_args *a)
         return true;
 }
 
-/* The lines of `in` elements of x against those of `out` of y. */
+/* Job of pick and pick_grad: lines of `in` elements of x and of `out` elements of y. */
 typedef struct pairs {
         const lg_pick_args *a;
         const line_fn *lines;

@@ -1,4 +1,4 @@
-/* table.c - the kernels of one instruction set, in the order of the lists. */
+/* table.c - table of all kernels of one instruction set. */
 #include "cpu.h"
 
 #define POINTWISE(name) bool LG_CPU(name)(lg_queue * q, const lg_pointwise_args *a);
