@@ -1,5 +1,4 @@
-/* constants.h - numeric constants and sub-formulas that the formulas of pointwise.def share. Used by kernels and by the
- * derivatives in libgrad/ops. */
+/* constants.h - numeric constants and sub-formulas for formulas of pointwise.def, in kernels and in libgrad/ops. */
 #ifndef LG_CONSTANTS_H
 #define LG_CONSTANTS_H
 
@@ -13,8 +12,7 @@
 #define LG_SELU_ALPHA 1.67326324235437728482
 #define LG_SELU_SCALE 1.05070098735548049342
 
-/* Clamps x to [-25, 25]: beyond, tanh is +-1 and the sigmoid 0 or 1, and powers of the clamped x are finite in every
- * dtype. */
+/* Clamps x to [-25, 25]: beyond, tanh is +-1 and the sigmoid 0 or 1. Powers of the result are finite in every dtype. */
 #define WITHIN25(x) MAX(MIN(x, K(25)), K(-25))
 /* Clamps x to [-40, 40]: beyond, e^(-x^2 / 2) is 0, and products of a few clamped x are finite in every dtype. */
 #define WITHIN40(x) MAX(MIN(x, K(40)), K(-40))
@@ -32,7 +30,7 @@
  * |x| = 1 it would be infinite twice: there x is squared. */
 #define BY_SQUARE(x) OR(LT(ABS(x), K(0.5)), EQ(ABS(x), K(1)))
 #define ONE_MINUS_SQUARE(x) SELECT(BY_SQUARE(x), SUB(K(1), SQUARE(x)), MUL(SUB(K(1), x), ADD(K(1), x)))
-/* 1 + x^2 = (1 + FOLDED(x)^2) / FOLD(x)^2, with squares that cannot overflow: for |x| < 1, FOLD is 1 and FOLDED is x;
+/* 1 + x^2 = (1 + FOLDED(x)^2) / FOLD(x)^2, with squares that cannot overflow: FOLD is 1 and FOLDED is x if |x| < 1,
  * else both are 1 / x. */
 #define FOLD(x) DIV(K(1), SELECT(LT(ABS(x), K(1)), K(1), x))
 #define FOLDED(x) SELECT(LT(ABS(x), K(1)), x, FOLD(x))

@@ -5,8 +5,7 @@
 #include "types.h"
 
 /* Geometry of a 2-D convolution or pooling; pairs are (height, width). Output pixel i reads input pixel i * stride -
- * padding + k * dilation through kernel element k; pixels outside the input count as 0. Channels and outputs are split
- * evenly into `groups`. */
+ * padding + k * dilation through kernel element k; pixels outside the input are 0. groups: of channels. */
 typedef struct lg_conv_geometry {
         int64_t in[2], kernel[2], out[2];
         int64_t stride[2], padding[2], dilation[2];

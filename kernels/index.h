@@ -27,9 +27,8 @@ typedef struct lg_gather_args {
 } lg_gather_args;
 
 /* Finds the non-zero elements of x, which is contiguous (NaN is non-zero, -0 is zero). If `places` is NULL, sets
- * starts[k] to the number of non-zero elements before chunk k of LG_NONZERO_CHUNK elements; starts has one entry more
- * than there are chunks. Otherwise reads those starts and writes the coordinates of all non-zero elements to places
- * (count, ndim) in row-major order. Any dtype. */
+ * starts[k] to their number before chunk k of LG_NONZERO_CHUNK elements, for all chunks and the end. Else, with these
+ * starts, writes the coordinates of all non-zero elements to places (count, ndim) in row-major order. Any dtype. */
 #define LG_NONZERO_CHUNK 4096
 typedef struct lg_nonzero_args {
         lg_dtype dtype;

@@ -1,8 +1,8 @@
 /* kernels.h - the table of kernels, the arguments of each, and the interface of a device. Independent of libgrad.
  *
- * A kernel receives a queue and pointers into one device's memory, with sizes, strides (in elements) and dtypes. It
- * overwrites its output unless its arguments say otherwise. On failure it calls lg_queue_fail() and returns false.
- * Sizes may be zero. */
+ * A kernel receives a queue and pointers into one device's memory, with sizes (may be 0), strides in elements and
+ * dtypes. It overwrites its output unless its arguments say otherwise. On failure it calls lg_queue_fail() and returns
+ * false. */
 #ifndef LG_KERNELS_H
 #define LG_KERNELS_H
 
@@ -33,8 +33,7 @@ typedef struct lg_device_error {
 
 typedef enum lg_status { LG_OK = 0, LG_NO_MEMORY, LG_BROKEN, LG_LOST } lg_status;
 
-/* Queue of one device of one context, on which kernels run. A device's own struct may begin with an lg_queue
- * (lg_device_api.queue_size). */
+/* Queue of one device of one context, on which kernels run. Devices may append members (lg_device_api.queue_size). */
 typedef struct lg_queue {
         const struct lg_device_api *api;
         int index;             /* number of the device within its type */
@@ -45,11 +44,9 @@ typedef struct lg_queue {
         lg_status status;      /* first failure since the owner last cleared it */
         char message[200];
         /* Returns scratch memory of `bytes` bytes, aligned to 64 bytes and valid until the kernel returns (in stream
-         * order). Several calls in one kernel return separate pieces. Returns NULL if memory is exhausted, already
-         * recorded in `status`. */
+         * order). Each call returns a separate piece. Returns NULL and records it in `status` if none is left. */
         void *(*workspace)(struct lg_queue *q, size_t bytes);
-        /* Returns the device's cached memory to the system, for allocations of a driver or library. Returns false if
-         * nothing was cached. */
+        /* Returns the device's cached memory to the system, for a driver or library. Returns false if there is none. */
         bool (*release_cached)(struct lg_queue *q);
         void *owner; /* user data of workspace() and release_cached() */
         void *memo;  /* private data of the device, kept between calls and freed by close() */
@@ -240,7 +237,7 @@ typedef struct lg_update {
         const void *grad;
         void *state[LG_UPDATE_STATES]; /* the optimiser's buffers, f64 if dtype is f64, else f32; NULL where absent */
         float *master;                 /* for 16-bit tensors: f32 values, updated and then rounded to param; or NULL */
-        int64_t *skipped; /* in device memory: number of skipped steps; may be NULL (none) if lg_pass.skip is */
+        int64_t *skipped; /* in device memory: number of skipped steps; NULL: none (requires lg_pass.skip NULL) */
 } lg_update;
 
 /* Inputs of a step of each optimiser, lg_NAME_dials: f64 values in the order of updates.def. */
@@ -268,9 +265,8 @@ typedef struct lg_dials_args {
 typedef struct lg_pass {
         int64_t count;
         const lg_update *updates; /* in host memory */
-        const double *
-                dials; /* in device memory, in the order of updates.def; each update's `skipped` is taken from `step` */
-        const float *skip; /* in device memory; if not 0, only `skipped` is incremented; NULL counts as 0 */
+        const double *dials; /* in device memory, in the order of updates.def; `skipped` is subtracted from `step` */
+        const float *skip;   /* in device memory; if not 0, only `skipped` is incremented; NULL counts as 0 */
 } lg_pass;
 
 /* total[0] = sum of the squares of all elements of all gradients, one f64 in device memory, accumulated in f64. Reads
@@ -290,8 +286,7 @@ typedef struct lg_scale_args {
 } lg_scale_args;
 
 /* param[i] /= scale[0], one f32 in device memory: multiplies by the inverse, computed in f64 and rounded to f32.
- * found[0], one f32 in device memory, becomes 1 if a result is not finite. Uses only dtype, n and param of the updates.
- */
+ * found[0], one f32 in device memory, becomes 1 if a result is not finite. Uses only dtype, n and param of updates. */
 typedef struct lg_unscale_args {
         int64_t count;
         const lg_update *updates; /* in host memory */
@@ -323,9 +318,8 @@ typedef struct lg_kernels {
 #include "kernels.def"
 } lg_kernels;
 
-/* Version of the interface; device modules with another one are refused. LG_DEVICE_TYPES counts changes of the types in
- * these headers and must be raised by hand; the sum below changes with the names and the order in the lists of kernels.
- */
+/* Version of the interface; device modules with another one are refused. LG_DEVICE_TYPES is raised by hand when types
+ * in these headers change; the sum changes with the names and the order in the lists of kernels. */
 #define LG_DEVICE_TYPES 16
 enum {
         LG_DEVICE_ABI = LG_DEVICE_TYPES * (1 << 24)
@@ -353,12 +347,11 @@ typedef struct lg_device_api {
         size_t queue_size; /* bytes of the device's struct that begins with lg_queue; the caller allocates it zeroed */
         /* Returns the number of devices; if 0, writes the reason as text to `reason`. */
         int (*count)(char *reason, size_t size);
-        /* Prepares q for device q->index. Returns false and writes a reason on failure. close() frees everything, also
-         * after a failed open. */
+        /* Prepares q for device q->index, or returns false and writes a reason. close() must also follow a failure. */
         bool (*open)(lg_queue *q, char *reason, size_t size);
         void (*close)(lg_queue *q);
-        /* Returns bytes > 0 of device memory, aligned to 64 bytes; NULL if memory is exhausted, or after another
-         * failure that is recorded in q. */
+        /* Returns bytes > 0 of device memory, aligned to 64 bytes; NULL if none is left, or after recording an error.
+         */
         void *(*allocate)(lg_queue *q, size_t bytes);
         void (*free)(lg_queue *q, void *p, size_t bytes);
         bool (*upload)(lg_queue *q, void *device, const void *host,
@@ -368,18 +361,15 @@ typedef struct lg_device_api {
         /* Copies between two devices of this type after the work queued so far on both queues and before later work of
          * both; the host does not wait. NULL if unsupported: copies then pass through host memory. */
         bool (*copy_between)(lg_queue *to_queue, void *to, lg_queue *from_queue, const void *from, size_t bytes);
-        /* Allocates pinned host memory, which copy_async() reads without making the host wait. Returns NULL if memory
-         * is exhausted. pin, unpin, copy_async, stream_wait and event_query are all NULL if the device has no pinned
-         * memory. */
+        /* Allocates pinned host memory, which copy_async() reads without making the host wait; NULL if none is left.
+         * pin, unpin, copy_async, stream_wait and event_query are NULL if the device has no pinned memory. */
         void *(*pin)(lg_queue *q, size_t bytes);
         void (*unpin)(lg_queue *q, void *p);
-        /* Copies from pinned memory after the work queued so far, concurrently with later work; *mark > 0 names the
-         * copy. */
+        /* Copies from pinned memory after the work queued so far, concurrently with later work; *mark > 0 names it. */
         bool (*copy_async)(lg_queue *q, void *device, const void *pinned, size_t bytes, uint64_t *mark);
         bool (*stream_wait)(lg_queue *q, uint64_t mark);            /* makes work queued later wait for copy `mark` */
         bool (*event_query)(lg_queue *q, uint64_t mark, bool wait); /* returns true once the copy has read its memory */
-        /* Waits for all queued work. Writes the error recorded since the last call to *ret (code 0: none) and clears
-         * it. */
+        /* Waits for all queued work. Moves the error recorded since the last call (code 0: none) to *ret. */
         bool (*synchronize)(lg_queue *q, lg_device_error *ret);
         bool (*clear_error)(lg_queue *q); /* clears errors of the work queued so far; the host does not wait */
         bool (*facts)(int index, lg_device_facts *ret); /* the caller passes *ret zeroed */

@@ -1,5 +1,4 @@
-/* links.h - interface for collective operations between devices of several processes, without copies through host
- * memory. Part of kernels.h; independent of libgrad. */
+/* links.h - collective operations between devices of several processes, without host memory. Part of kernels.h. */
 #ifndef LG_LINKS_H
 #define LG_LINKS_H
 
@@ -43,32 +42,30 @@ typedef struct lg_link_args {
         void *out;
 } lg_link_args;
 
-/* Functions of a device for links. A function that returns false or NULL has recorded the reason in q, with status
- * LG_LOST if another process is the cause. The host waits for other ranks in join(), leave() and, briefly, in the first
- * operations of a link, at most `seconds` (see join()). */
+/* Functions for links. A function that returns false or NULL has recorded the reason in q, with status LG_LOST if
+ * another process is the cause. The host waits for other ranks in join(), leave() and, briefly, in a link's first
+ * operations, at most the time limit `seconds` of join(). */
 typedef struct lg_device_links {
         /* Writes the library's name and version to ret. Or returns false and writes why no library is available; then
          * the other functions may be NULL. */
         bool (*version)(char *ret, size_t size);
         /* Writes an identifier of the device to ret that is unique on this machine and equal in all processes. */
         bool (*place)(struct lg_queue *q, char *ret, size_t size);
-        /* Makes a new identifier of LG_LINK_ID bytes for one link. One rank calls it and distributes the bytes to the
-         * others. */
+        /* Makes a new identifier of LG_LINK_ID bytes for a link. One rank calls it and distributes the bytes to all. */
         bool (*id)(struct lg_queue *q, uint8_t *ret);
         /* Creates a link. Collective. No two ranks may use the same device. seconds: the time limit of this link. */
         lg_link *(*join)(struct lg_queue *q, const uint8_t *id, int rank, int size, double seconds);
-        /* Queues an operation that runs concurrently with later work of q, but after the work queued so far. *mark > 0
-         * names it. */
+        /* Queues an operation to run after the work queued so far, concurrently with later work. *mark > 0 names it. */
         bool (*run)(struct lg_queue *q, lg_link *link, const lg_link_args *a, uint64_t *mark);
         /* Makes work queued later wait for operation `mark`; the host does not wait. */
         bool (*wait)(struct lg_queue *q, lg_link *link, uint64_t mark);
-        /* Returns why the link was abandoned and does nothing any more, or NULL if it works. When the host waits for
-         * the device, it waits for link operations within their time limit only. After this limit the link is
-         * abandoned, the device's error is set to LG_DEVICE_LOST before any work queued after the operation runs, and
-         * the wait fails with LG_LOST. */
+        /* Returns why the link was abandoned and does nothing any more, or NULL if it works. Whenever the host waits
+         * for the device, it waits for a link operation no longer than the time limit. Then the link is abandoned, the
+         * device's error becomes LG_DEVICE_LOST before any work queued after the operation runs, and the wait fails
+         * (LG_LOST). */
         const char *(*why)(const lg_link *link);
-        /* Closes a link and frees it. Collective. broken: some ranks may be missing; running operations then get the
-         * rest of their time limit and are abandoned after it. */
+        /* Closes a link and frees it. Collective. broken: some ranks may be missing; running operations are then
+         * abandoned after the rest of their time limit. */
         void (*leave)(struct lg_queue *q, lg_link *link, bool broken);
 } lg_device_links;
 

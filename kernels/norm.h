@@ -7,8 +7,7 @@
 
 #include "types.h"
 
-/* Storage of a running statistic: elements of any float dtype, `stride` elements from each other, the first at `at`;
- * NULL: absent. */
+/* Running statistic: elements of any float dtype, `stride` elements from each other, the first at `at`; NULL: none. */
 typedef struct lg_running_stat {
         lg_dtype dtype;
         int64_t stride;
@@ -19,8 +18,8 @@ typedef struct lg_running_stat {
  *   y = relu((x - mean[c]) / sqrt(var[c] + eps) * w[c] + b[c] + z), ReLU only if `relu` (NaN stays NaN).
  * mean and var (channels) are outputs. If `trains`, they are those of each column of x (var divided by rows), and each
  * running statistic that is given is updated: r += momentum * (mean or var * rows / (rows - 1) - r). Otherwise they are
- * copied from the running statistics. w and b may be NULL for 1 and 0; z has x's shape and dtype, NULL for 0. With no
- * rows nothing is updated; `trains` then gives mean 0 and var NaN. */
+ * copied from the running statistics. w and b may be NULL for 1 and 0; z has x's shape and dtype or is NULL for 0.
+ * Without rows nothing is updated, and `trains` gives mean 0 and var NaN. */
 typedef struct lg_batch_norm_args {
         lg_dtype dtype;
         int64_t rows, channels;
@@ -34,8 +33,7 @@ typedef struct lg_batch_norm_args {
 
 /* Derivative of batch norm. With r[c] = 1 / sqrt(var[c] + eps), n = (x - mean[c]) r[c], G = g where y > 0, else 0 (y
  * NULL: G = g), and sums over the rows: dz = G, db[c] = sum(G), dw[c] = sum(G n), dx = w[c] r[c] (G - db[c] / rows - n
- * dw[c] / rows), or dx = w[c] r[c] G unless `trains`. Outputs that are not needed are NULL; dz may be given only with
- * y. */
+ * dw[c] / rows), or dx = w[c] r[c] G unless `trains`. Outputs that are not needed are NULL; dz requires y. */
 typedef struct lg_batch_norm_vjp_args {
         lg_dtype dtype;
         int64_t rows, channels;
@@ -46,10 +44,9 @@ typedef struct lg_batch_norm_vjp_args {
         void *dx, *dw, *db, *dz;
 } lg_batch_norm_vjp_args;
 
-/* Layer norm, group norm, instance norm and, with `rms`, RMS norm. x is (outer, groups, channels, inner), contiguous;
- * each (outer, group) is a row of n = channels * inner elements. y = (x - mean) rstd w[group, channel] + b[group,
- * channel], where mean and rstd = 1 / sqrt(var + eps), outputs of one value per row, use var divided by n; `rms` takes
- * 0 for the mean. w and b may be NULL for 1 and 0. */
+/* Layer, group, instance and, with `rms`, RMS norm. x is (outer, groups, channels, inner), contiguous; each (outer,
+ * group) is a row of n = channels * inner elements. y = (x - mean) rstd w[group, channel] + b[group, channel]; mean and
+ * rstd = 1 / sqrt(var + eps) are outputs per row, var is divided by n; `rms` uses mean 0. w, b: NULL for 1 and 0. */
 typedef struct lg_layer_norm_args {
         lg_dtype dtype;
         int64_t outer, groups, channels, inner;
@@ -61,8 +58,7 @@ typedef struct lg_layer_norm_args {
 } lg_layer_norm_args;
 
 /* Derivative of layer norm. With t = (x - mean) rstd and means over a row: db = sum(g) and dw = sum(g t) over outer and
- * inner, dx = rstd (g w - mean(g w) - t mean(g w t)), for `rms` without mean(g w). dx, dw and db may be NULL if not
- * needed. */
+ * inner, dx = rstd (g w - mean(g w) - t mean(g w t)), for `rms` without mean(g w). dx, dw and db may be NULL. */
 typedef struct lg_layer_norm_vjp_args {
         lg_dtype dtype;
         int64_t outer, groups, channels, inner;
@@ -73,8 +69,7 @@ typedef struct lg_layer_norm_vjp_args {
 } lg_layer_norm_vjp_args;
 
 /* Dropout: y[i] = u[i] >= p ? x[i] / (1 - p) : 0 over a common shape with any strides. i counts in row-major order;
- * u[i] is the 24-bit uniform of word i % 4 of Philox block `offset` + i / 4 (philox.h) for every dtype. Float dtypes.
- */
+ * u[i] is the 24-bit uniform of word i % 4 of Philox block `offset` + i / 4 (philox.h), for all float dtypes. */
 typedef struct lg_dropout_args {
         int ndim;
         int64_t shape[LG_MAX_DIMS];

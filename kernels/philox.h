@@ -1,7 +1,6 @@
-/* philox.h - Philox 4x32-10: random words from a seed and a counter, and uniform and normal numbers from these words.
+/* philox.h - Philox 4x32-10: random words from a seed and a counter, and uniform and normal numbers made of words.
  *
- * Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. Words and uniform numbers have the same
- * bits on every device. */
+ * Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. Words and uniforms are equal on all devices. */
 #ifndef LG_PHILOX_H
 #define LG_PHILOX_H
 
@@ -80,8 +79,7 @@ LG_HOST_DEVICE static inline void lg_box_muller(double u1, double u2, double *re
         *ret_z1 = r * sin(t);
 }
 
-/* Makes the four normals of block b for f32, f16 and bf16: words 0 and 1 give z[0] and z[1], words 2 and 3 give the
- * rest. */
+/* Makes the four normals of block b for f32, f16 and bf16: words 0 and 1 give z[0] and z[1], words 2 and 3 the rest. */
 LG_HOST_DEVICE static inline void lg_philox_normal4(lg_philox_words b, double z[4])
 {
         const double scale = 1.0 / 4294967296.0;

@@ -17,11 +17,10 @@ typedef enum lg_pool_kind {
  *   MAX       y = maximum of the window, the first of equals; NaN counts as greatest. index = row * width + column of y
  *   MAX_GRAD  dx = 0, then each g is added to dx at its index
  *   MAX_PICK  y = x at the index
- *   AVG       y = sum of the window / size. size is `divisor`, or if this is 0, the number of the window's pixels,
- *             padding included if count_padding
+ *   AVG       y = sum of the window / size; size: `divisor`, or if 0 the pixels (and if count_padding the padding's)
  *   AVG_GRAD  dx = 0, then each g / size is added to all pixels of its window
- * x and dx are (n, in, channels), y, g and index are (n, out, channels), channels last. Float dtypes. `from` is x or g,
- * `to` is y or dx. */
+ * x and dx are (n, in, channels), y, g and index (n, out, channels). Float dtypes. `from` is x or g, `to` is y or dx.
+ */
 typedef struct lg_pool_args {
         lg_pool_kind kind;
         lg_dtype dtype;

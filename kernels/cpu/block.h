@@ -1,6 +1,5 @@
 /* block.h - register blocks of matrix products and convolutions: sums of several rows by several vectors of columns,
- * which stay in registers during the loop over k. The using code says where a row's factor and a vector of columns are
- * read. */
+ * which stay in registers during the loop over k. The using code defines how factors and vectors are read. */
 #ifndef LG_CPU_BLOCK_H
 #define LG_CPU_BLOCK_H
 
@@ -50,8 +49,7 @@ enum { LG_MOST_VECTORS = 4 }; /* maximum number of vectors in a row of sums */
 
 #define LG_SUMS_OF(t, type)                                                                                            \
         typedef lg_vec_##t lg_sums_##t[LG_MOST_VECTORS]; /* sums of one row */                                         \
-        /* Operands of lg_sums_end(): scale and shift from the block's first column on, z from its first row and       \
-         * column on. */                                                                                               \
+        /* Operands of lg_sums_end(): scale and shift from the block's first column on, z from its first sum on. */    \
         typedef struct lg_sums_ending_##t {                                                                            \
                 const type *scale, *shift, *z;                                                                         \
                 ptrdiff_t z_row;                                                                                       \

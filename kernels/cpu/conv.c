@@ -4,8 +4,8 @@
  * --ways, which runs each algorithm in turn (1 in its last column: the choice was the fastest):
  *   - Groups narrower than a vector, depthwise included: runs of pixels by vectors of several groups (32 groups of 4 to
  *     4, 3x3: 2.9 times as fast as the direct algorithm).
- *   - 1x1 with stride 1 and one group: a product (with AVX2 0.94 to 1.1 times as fast as direct, the weight
- * gradient 1.1 to 1.7 times).
+ *   - 1x1 with stride 1 and one group: a product (with AVX2 0.94 to 1.1 times as fast as direct, weight gradient 1.1 to
+ *     1.7 times).
  *   - 3x3 with stride 1, from 16 channels and outputs on: Winograd's algorithm, 1.1 to 2.8 times as fast as direct. Not
  *     for a single tile, whose weights cost more than the products (512 to 512, 4x4: 0.75), and not for the weight
  *     gradient of images of 2x2 (0.6 to 0.8).

@@ -11,8 +11,7 @@ void lg_conv_share(lg_queue *q, const lg_conv_args *a, int64_t parts, lg_range_f
 
 /* ---- sums of the weight gradient ---- */
 
-/* `count` arrays (outputs, taps, channels of a group), one after the other, each row of channels with the stride `row`.
- */
+/* `count` arrays (outputs, taps, channels of a group), one after the other; `row` is the stride of rows of channels. */
 typedef struct lg_conv_sums {
         const void *sums;
         int64_t count, outputs, taps, channels, row;
@@ -31,8 +30,7 @@ typedef struct lg_conv_cut {
         int64_t parts, pixels;       /* number of parts; the most output pixels in a part */
         int64_t height, width;       /* height and width in pixels of the input that a part reads */
         bool reaches;                /* windows extend beyond the image */
-        bool copies; /* parts are copied to `bytes` bytes of scratch, padded with zeros: if `reaches` and the copy is
-                        not too large */
+        bool copies;                 /* parts that reach beyond it are copied to scratch, with zeros */
         int64_t bytes;
 } lg_conv_cut;
 
@@ -48,13 +46,11 @@ typedef struct lg_conv_rows {
 /* Returns false if stride, dilation or padding is so large that a padded copy of a few rows would be too large. */
 #define lg_conv_cut_fits LG_CPU(conv_cut_fits)
 bool lg_conv_cut_fits(const lg_conv_args *a);
-/* Divides the outputs into parts that read about `bytes` bytes each, at least `parts` parts if possible, and combines
- * whole images up to `pixels` pixels. Takes the arguments of a forward convolution (also for WEIGHT_GRAD), with nothing
- * empty. */
+/* Divides the outputs into parts that read about `bytes` bytes each, at least `parts` of them if possible, with several
+ * images up to `pixels` pixels. Takes the arguments of a forward convolution (also for WEIGHT_GRAD), nothing empty. */
 #define lg_conv_cut_of LG_CPU(conv_cut_of)
 lg_conv_cut lg_conv_cut_of(const lg_conv_args *a, int64_t bytes, int64_t parts, int64_t pixels);
-/* Both return a part. conv_take copies it to scratch first, if the division copies; conv_taken expects this copy to be
- * there. */
+/* Both return a part. If the division copies, conv_take makes the copy in scratch, and conv_taken expects it there. */
 #define lg_conv_taken LG_CPU(conv_taken)
 lg_conv_rows lg_conv_taken(const lg_conv_cut *c, int64_t part, const char *scratch);
 #define lg_conv_take LG_CPU(conv_take)
@@ -70,8 +66,7 @@ static inline bool lg_conv_has_end(const lg_conv_args *a)
 #define lg_conv_is_plain LG_CPU(conv_is_plain)
 bool lg_conv_is_plain(const lg_conv_geometry *at);
 
-/* Returns a stride of at least `count` elements that is no multiple of 256, which would map arrays to the same set of
- * the L1 cache. */
+/* Returns a stride >= count that is no multiple of 256, which would map arrays to the same sets of the L1 cache. */
 static inline int64_t lg_conv_spread(int64_t count)
 {
         return count % 256 == 0 ? count + 16 : count;
@@ -79,14 +74,13 @@ static inline int64_t lg_conv_spread(int64_t count)
 
 /* ---- algorithms, for f32 or f64 and nothing empty ---- */
 
-/* Returns the arguments as those of a forward convolution. INPUT_GRAD with stride 1 becomes a convolution of g, whose
- * padding may be negative; its `kind` remains, which means that weights (channels, outputs, kernel) are rotated by 180
- * degrees. */
+/* Returns the arguments as those of a forward convolution. INPUT_GRAD with stride 1 becomes a convolution of g; padding
+ * may be negative. Its `kind` stays, which means that weights (channels, outputs, kernel) are rotated by 180 degrees.
+ */
 #define lg_conv_as_forward LG_CPU(conv_as_forward)
 lg_conv_args lg_conv_as_forward(const lg_conv_args *a);
 
-/* Convolution as matrix products: gradients of any geometry; FORWARD if it is plain (1x1), with one group and no scale.
- */
+/* Convolution as matrix products: gradients of any geometry; FORWARD if it is plain, with one group and no scale. */
 #define lg_conv_products_fit LG_CPU(conv_products_fit)
 bool lg_conv_products_fit(const lg_conv_args *a);
 #define lg_conv_products LG_CPU(conv_products)

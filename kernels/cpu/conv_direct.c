@@ -29,8 +29,7 @@ typedef struct job {
         lg_conv_cut cut;
 } job;
 
-/* Rows and columns of outputs of a part, in each of its images, for which the same kernel elements [tap, tap_end) are
- * inside the image. */
+/* Outputs of a part, rows by columns of each image, with the same kernel elements [tap, tap_end) inside the image. */
 typedef struct area {
         int64_t first[2], end[2], tap[2], tap_end[2];
 } area;
@@ -43,8 +42,7 @@ static void find_taps(const lg_conv_geometry *at, int d, int64_t place, int64_t 
         *ret_end = lg_least(lg_ceil_div(lg_most(at->in[d] - from, 0), at->dilation[d]), at->kernel[d]);
 }
 
-/* Finds t->end[d], at most `most`: the outputs from t->first[d] on with the same kernel elements. Output 0 is row `top`
- * of the image. */
+/* Finds t->end[d] <= most: the outputs from t->first[d] on with the same taps. Output 0 is row `top` of the image. */
 static void find_end(const job *j, int d, int64_t top, int64_t most, area *t)
 {
         int64_t first, end;
@@ -105,15 +103,14 @@ static void set_sizes(job *j)
         j->panels = lg_ceil_div(j->outputs, j->width);
 }
 
-/* Returns the number of kernel elements (of `count` in a dimension) that precede phase `place` when ordered by phases.
- */
+/* Returns how many of `count` kernel elements in a dimension precede phase `place` when ordered by phases. */
 static int64_t taps_before(int64_t count, int64_t stride, int64_t place)
 {
         return count / stride * place + lg_least(count % stride, place);
 }
 
-/* Returns the position of kernel element `tap` in a panel: unchanged for FORWARD; for INPUT_GRAD ordered by phase, each
- * phase rotated by 180 degrees. */
+/* Returns the position of kernel element `tap` in a panel: unchanged, or for INPUT_GRAD ordered by phase, each phase
+ * rotated by 180 degrees. */
 static int64_t tap_in_panel(const job *j, int64_t tap)
 {
         const lg_conv_geometry *at = &j->call->at;
@@ -130,8 +127,7 @@ static int64_t tap_in_panel(const job *j, int64_t tap)
         return before[0] * at->kernel[1] + count[0] * before[1] + turned[0] * count[1] + turned[1];
 }
 
-/* Returns the arguments of a forward convolution for the phase j->place, input pixels place, place + stride, ... of the
- * gradient. */
+/* Returns the forward convolution of the phase j->place: input pixels place, place + stride, ... of the gradient. */
 static lg_conv_args phase_of(const job *j, lg_conv_args part, int64_t *ret_first)
 {
         const lg_conv_geometry *at = &j->call->at;

@@ -51,8 +51,7 @@ lg_conv_cut lg_conv_cut_of(const lg_conv_args *a, int64_t bytes, int64_t parts, 
         return c;
 }
 
-/* Copies rows [row, row + height) of an image and the columns that windows read to `to`, with zeros outside the image.
- */
+/* Copies rows [row, row + height) of an image to `to`, c->width columns each, with zeros outside the image. */
 static void copy_rows(const lg_conv_cut *c, const char *image, int64_t row, int64_t height, char *to)
 {
         const lg_conv_geometry *at = &c->a->at;

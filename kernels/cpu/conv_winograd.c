@@ -81,8 +81,7 @@ static void take_inputs(const job *j, int64_t first, int64_t count, float *to)
         }
 }
 
-/* Applies the epilogue to `count` pixels of a line (1 or 4) and stores `some` outputs of each, from element `at` of
- * a->out on. */
+/* Applies the epilogue to `count` pixels of a line (1 or 4) and stores `some` outputs of each, from a->out[at] on. */
 LG_INLINE void put_pixels(const job *j, const lg_dtype t, ptrdiff_t at, int64_t output, int64_t some, const vec *from,
                           const int count)
 {
@@ -163,8 +162,7 @@ static void put_outputs(const job *j, int64_t first, int64_t count, int64_t pane
         }
 }
 
-/* Loads `count` rows of `run` weights, from element `first` on with the row stride `step`, transposed: vector k has
- * weight k of each row. */
+/* Loads `count` rows of `run` weights from element `first` on, with row stride `step`, as a vector for each column. */
 static void load_columns(const job *j, int64_t first, int64_t step, int64_t count, int64_t run, vec *ret)
 {
         enum { lanes = LG_LANES_f32 };
@@ -181,8 +179,7 @@ static void load_columns(const job *j, int64_t first, int64_t step, int64_t coun
                 lg_vec_transpose_f32(w + k, step, (float *)(ret + k), lanes, count, lg_least(lanes, run - k));
 }
 
-/* Loads the kernels of `channels` channels from c on for a vector of outputs, as vectors in the order (channel, tap).
- */
+/* Loads the kernels of channels [c, c + channels) for a vector of outputs, as vectors in the order (channel, tap). */
 static void load_kernels(const job *j, int64_t c, int64_t channels, int64_t output, vec *ret)
 {
         enum { lanes = LG_LANES_f32 };

@@ -20,8 +20,7 @@ typedef struct job {
         ptrdiff_t row;                    /* stride between tiles of transformed outputs */
         ptrdiff_t input_step, gradient_step, sum_step;
         float *inputs, *gradients; /* (panels, points, tiles, WIDTH) and (points, tiles, row) */
-        float *sums; /* (panels, parts, points, outputs of a part, WIDTH); with a single run, one part for each thread
-                      */
+        float *sums;       /* (panels, parts, points, outputs of a part, WIDTH); with a single run, of each thread */
         const void *zeros; /* a pixel of zeros, for those outside the image */
 } job;
 

@@ -22,9 +22,8 @@ static inline uint8_t u8_of_f64(double x)
         return (uint8_t)(int32_t)(y == y ? y : 0.0);
 }
 
-/* Returns x rounded to odd: truncated to f32, with the last bit set if anything was lost. A later rounding to a shorter
- * format then gives the same result as rounding x itself (Boldo and Melquiond, Emulation of FMA and correctly rounded
- * sums, 2008). */
+/* Returns x rounded to odd: truncated to f32, with the last bit set if anything was lost. Rounding this to a shorter
+ * format gives the same as rounding x (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008). */
 static inline float f32_odd_of_f64(double x)
 {
         float f = (float)x;
@@ -33,8 +32,7 @@ static inline float f32_odd_of_f64(double x)
         return lg_f32_of_bits((u - away) | inexact);
 }
 
-/* Returns x rounded to odd: where x needs more than 53 bits, the low 11 bits are replaced by one bit that is set if any
- * of them was. */
+/* Returns x rounded to odd: if x needs more than 53 bits, one bit replaces the low 11, set if any of them was. */
 static inline double f64_odd_of_i64(int64_t x)
 {
         int64_t folded = (x | ((x & 0x7FF) + 0x7FF)) & ~(int64_t)0x7FF;

@@ -121,8 +121,7 @@ static void turn_lines_16(const tile *t, uint16_t *out, const uint16_t *in)
         }
 }
 
-/* Transposes a band of rows, as many as RUN bytes of `in` hold, tile by tile. Prefetches the columns two tiles ahead.
- */
+/* Transposes a band of rows, as many as RUN bytes of `in` hold, tile by tile. Prefetches columns two tiles ahead. */
 static void turn_band(size_t size, const tile *band, char *out, const char *in)
 {
         const int64_t width = (int64_t)size, line = LINE / width, run = LG_VECTOR / width;
@@ -162,8 +161,7 @@ static int turned_dimension(const lg_walk *w)
         return -1;
 }
 
-/* Transposition split into bands of each plane (dimension d by the innermost dimension); `rest` walks the other
- * dimensions. */
+/* Transposition in bands of each plane (dimension d by the innermost dimension); `rest` walks all other dimensions. */
 typedef struct planes {
         const job *j;
         int d;

@@ -1,5 +1,4 @@
-/* cpu.h - helpers shared by the CPU's kernels: conversion to compute types, walks over strided operands, matrix
- * products. */
+/* cpu.h - helpers shared by the CPU's kernels: conversion to compute types, walks over strided operands, products. */
 #ifndef LG_CPU_H
 #define LG_CPU_H
 
@@ -80,8 +79,7 @@ typedef struct lg_walk {
         int64_t strides[LG_WALK_MAX][LG_MAX_DIMS];
 } lg_walk;
 
-/* Makes a walk. With `sort`, dimensions are ordered by decreasing stride of operand 0, which changes the order of
- * elements. */
+/* Makes a walk. With `sort`, orders dimensions by decreasing stride of operand 0, which changes the element order. */
 #define lg_walk_init LG_CPU(walk_init)
 void lg_walk_init(lg_walk *w, int ndim, const int64_t *shape, int operands, const int64_t *const *strides, bool sort);
 

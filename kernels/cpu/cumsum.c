@@ -7,8 +7,7 @@
 
 typedef void line_fn(int64_t n, int64_t step, const void *x, void *y);
 
-/* Sums one line of n elements with the stride `step` (negative: backwards). `nothing` is the initial sum; floats
- * accumulate in f64. */
+/* Sums one line of n elements with stride `step` (negative: backwards), from `nothing` on. Floats accumulate in f64. */
 #define LINE(name, type, sum_type, nothing, plus)                                                                      \
         static void name(int64_t n, int64_t step, const void *x, void *y)                                              \
         {                                                                                                              \

@@ -1,5 +1,4 @@
-/* device.c - the CPU as a device: host memory, and the kernels of the best instruction set that this machine supports.
- */
+/* device.c - the CPU as a device: host memory, and the kernels of the best instruction set of this machine. */
 #include "isa.h"
 #include "engine.h"
 #include "../queue_fail.inc"
@@ -77,8 +76,7 @@ static bool cpu_clear_error(lg_queue *q)
         return true;
 }
 
-/* Copies the value of the first line that begins with `key` in a file of /proc to ret. Returns false if there is none.
- */
+/* Copies the value of the first line that begins with `key` in a file of /proc to ret; returns false if none does. */
 static bool proc_value(const char *path, const char *key, char *ret, size_t size)
 {
         char line[256];

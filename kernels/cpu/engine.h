@@ -25,8 +25,7 @@ typedef struct lg_pool {
         atomic_bool busy; /* a region is running */
         atomic_bool stop; /* workers must exit */
         char apart0[LG_CACHE_LINE];
-        /* The region: written before it opens, read by workers that have entered it. In the cache line that workers
-         * poll. */
+        /* The region: written before it opens, read by workers in it. In the cache line that idle workers poll. */
         lg_range_fn *fn;
         const void *job;
         int64_t n, grain, ranges;

@@ -4,8 +4,7 @@
 #define CHUNK 4096
 #define LEAST_PIECE 16 /* minimum elements of a row for one task, so that tasks write different cache lines */
 
-/* Arguments of a loop over n elements: each pointer advances by its *_step, and the indexed side is offset by index *
- * scale. */
+/* Arguments of a loop over n elements: pointers advance by their *_step; index * scale is added on the indexed side. */
 #define RUN_ARGUMENTS                                                                                                  \
         int64_t n, void *to_, int64_t to_step, const void *from_, int64_t from_step, const int64_t *index,             \
                 int64_t index_step, int64_t scale
@@ -55,8 +54,7 @@ ADD(u8, uint8_t, uint8_t, SAME)
 
 enum { TO, FROM, INDEX };
 
-/* Task arguments: `lines` walks every dimension but the indexed one, which has n elements. The innermost dimension of
- * `lines` is the row. */
+/* Arguments of a call. `lines` walks all dimensions but the indexed one (n elements); `row`: size of its innermost. */
 typedef struct job {
         lg_walk lines;
         int64_t n, row, rest;       /* `lines` has rest * row elements */
@@ -205,8 +203,7 @@ bool LG_CPU(gather)(lg_queue *q, const lg_gather_args *a)
         return true;
 }
 
-/* Tasks have whole lines of the indexed dimension: no two add to the same element, and the order of additions is fixed.
- */
+/* Tasks have whole lines of the indexed dimension: no two add to the same element, and each sum has a fixed order. */
 bool LG_CPU(scatter_add)(lg_queue *q, const lg_gather_args *a)
 {
         static const run_fn runs[LG_DTYPE_COUNT] = {

@@ -3,9 +3,8 @@
 #include "cpu.h"
 #include "simd.h"
 
-/* Minimum work of a tile in 2 m n k: LEAST_TILE if there are fewer tiles than threads, SMALL_TILE for more tiles than
- * threads, which balance the load. The maximum tiles per thread are fewer if each tile copies its own part of A and B.
- */
+/* Minimum work of a tile, 2 m n k: LEAST_TILE up to one tile per thread, SMALL_TILE for more, which balance the load.
+ * Below: tiles per thread, and the same if each tile copies its own part of A and B. */
 #define LEAST_TILE (LG_PARALLEL_WORK / 2)
 #define SMALL_TILE (2 * LG_PARALLEL_WORK)
 #define TILES_OF_A_THREAD 4
@@ -30,9 +29,8 @@ static int64_t halved(int64_t size, int64_t step)
         return lg_ceil_div(size, 2 * step) * step;
 }
 
-/* Splits C by halving the longer side to multiples of a register block. If each tile copies its own columns of B,
- * columns are split first; if B is read in place, rows are, until each thread has some, as in elementwise loops over C.
- */
+/* Splits C by halving the longer side to multiples of a register block. Columns are split first if each tile copies its
+ * own columns of B; rows, until each thread has some, if B is read in place, as in elementwise loops over C. */
 static void cut_tiles(gemm_job *j, int64_t batches, int threads)
 {
         const int64_t step = LG_BLOCK_VECTORS * LG_LANES_f32;

@@ -8,8 +8,7 @@
 #define LG_ISA_NAME(name, isa) LG_ISA_NAME_(name, isa)
 #define LG_CPU(name) LG_ISA_NAME(name, LG_ISA)
 
-/* Returns the kernels of an instruction set ("portable", "avx2", "avx512"), or NULL if this build or machine lacks it.
- */
+/* Returns the kernels of the instruction set "portable", "avx2" or "avx512"; NULL if this build or machine lacks it. */
 const lg_kernels *lg__cpu_kernels(const char *isa);
 
 #endif

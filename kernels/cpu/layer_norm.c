@@ -1,8 +1,7 @@
 /* layer_norm.c - layer, group, instance and RMS norm over rows, and their derivative.
  *
  * Each row is normalised by one thread while it is in the cache. Gradients of weights and biases are summed over
- * stretches (fixed ranges of the outer dimension), whose sums are added in order: no result depends on the number of
- * threads. */
+ * stretches (fixed ranges of the outer dimension), then added in order: no result depends on the number of threads. */
 #include <math.h>
 #include "cpu.h"
 #include "simd.h"

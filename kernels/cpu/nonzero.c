@@ -1,5 +1,4 @@
-/* nonzero.c - coordinates of the non-zero elements. Chunks are counted first, which gives each its place in the output.
- */
+/* nonzero.c - coordinates of non-zero elements. Chunks are counted first, which gives each its place in the output. */
 #include "cpu.h"
 
 /* Returns a mask of the bits that are all clear in a zero: every bit but the sign of floats. */
@@ -8,8 +7,7 @@ static uint64_t bits_of(lg_dtype t)
         return lg_is_float(t) ? UINT64_MAX >> (65 - 8 * lg_bytes_of(t)) : UINT64_MAX;
 }
 
-/* Returns how many of n elements are not 0. Unless ret is NULL, stores their numbers, counted from `first`; ret has
- * room for n. */
+/* Returns how many of n elements are not 0 and, unless ret is NULL, stores their numbers, from `first` on, to ret. */
 #define FIND(bits)                                                                                                     \
         static int64_t find_##bits(int64_t n, const void *x, uint64_t mask, int64_t first, int64_t *ret)               \
         {                                                                                                              \

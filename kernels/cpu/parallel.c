@@ -28,8 +28,7 @@ int64_t lg__parallel_min = 16384;
 #define SPIN_NS 30000
 #define STACK_BYTES ((size_t)256 << 10)
 
-/* Bits of the word `inside`: workers in the region, free places, and whether the caller sleeps until the region is
- * empty. */
+/* Bits of the word `inside`: workers in the region, free places, whether the caller sleeps until all have left. */
 #define INSIDE 0xFFFFu
 #define PLACE 0x10000u
 #define PLACES 0x7FFF0000u
@@ -41,8 +40,7 @@ int64_t lg__parallel_min = 16384;
 
 /* ---- processes ---- */
 
-/* Incremented in every child of fork(). 0 if the system refused to register in_child; then the process ID is used
- * instead. */
+/* Incremented in every child of fork(). 0: the system refused to register in_child; the process ID is used instead. */
 static atomic_uint generation = 1;
 
 static void in_child(void)
@@ -269,8 +267,7 @@ static bool make_worker(lg_pool *p)
         return true;
 }
 
-/* Creates workers until there are `wanted`, and returns the number available. Workers block all signals, which are for
- * the program's own threads. */
+/* Creates workers until there are `wanted`, and returns the number available. Workers block all signals. */
 static int make_workers(lg_pool *p, int wanted, int threads)
 {
         sigset_t all, was;

@@ -8,8 +8,7 @@
  * equal bits at every position. */
 #define LG_LOOP_STEP 16
 
-/* Loop out[i] = formula(in0[i], ...) over contiguous values of a compute type. Slots that the formula does not use may
- * be NULL. */
+/* Loop out[i] = formula(in0[i], ...) over contiguous values of a compute type. Slots without use may be NULL. */
 typedef void (*lg_loop_fn)(int64_t n, void *out, const void *in0, const void *in1, const void *in2, const void *in3,
                            double p0, double p1);
 

@@ -78,8 +78,7 @@ static bool is_native(const job *j, int i)
         return j->of[i].dtype == lg_dtype_of_compute(j->compute);
 }
 
-/* Gathers elements [start, start + n) of operand i to ret, in the compute type. `raw`: buffer for unconverted elements.
- */
+/* Gathers elements [start, start + n) of operand i to ret, in the compute type; `raw` is a buffer for conversion. */
 static void gather_values(const job *j, int i, int64_t start, int64_t n, char *ret, char *raw)
 {
         const operand *o = &j->of[i];

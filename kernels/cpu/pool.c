@@ -6,8 +6,7 @@
 #define CLEARED 65536 /* bytes of an image that are cleared at once */
 #define AHEAD 4096    /* bytes by which gradients are prefetched */
 
-/* Pixels that a window covers along one side: first, first + step, ... below end. `size` includes pixels in the
- * padding. */
+/* Pixels that a window covers along one side: first, first + step, ... below end. `size` includes padding. */
 typedef struct window {
         int64_t first, end, step, size;
 } window;
@@ -62,8 +61,7 @@ static int64_t elements_in(const lg_pool_args *a)
         return a->at.in[0] * a->at.in[1] * a->channels;
 }
 
-/* Computes the gradient of image n. Lines of dx are cleared shortly before windows add to them, while still in the
- * cache. */
+/* Computes the gradient of image n. Lines of dx are cleared shortly before windows add to them: both hit the cache. */
 static void run_image(const lg_pool_args *a, int64_t n)
 {
         const int64_t lines = a->at.in[0], line = a->at.in[1] * a->channels * (int64_t)lg_bytes_of(a->dtype);
@@ -87,8 +85,7 @@ static bool is_backward(const lg_pool_args *a)
         return a->kind == LG_POOL_MAX_GRAD || a->kind == LG_POOL_AVG_GRAD;
 }
 
-/* Pooling in f32 or f64. Rows of the output are independent; in the backward pass, only images are, as windows overlap.
- */
+/* Pooling in f32 or f64. Rows of the output are independent; in the backward pass windows overlap, and images are. */
 static bool pool(lg_queue *q, const lg_pool_args *a)
 {
         const int64_t rows = a->at.out[0], image = lg_most(elements_in(a), rows * a->at.out[1] * a->channels);

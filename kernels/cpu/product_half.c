@@ -65,15 +65,13 @@ static const lg_half_words *words_of(lg_dtype t)
         return pairs ? pairs : t == LG_BF16 ? &words_bf16 : &words_f16;
 }
 
-/* Returns whether lines along k, with a stride of `line` values, can be read as words in place (pairs only, aligned).
- */
+/* Returns whether lines along k, `line` values from each other, can be read as words in place (aligned pairs only). */
 static bool has_words(const lg_half_words *w, int64_t k, const void *p, int64_t line)
 {
         return w->values == 2 && k > 0 && k % 2 == 0 && line % 2 == 0 && (uintptr_t)p % sizeof(float) == 0;
 }
 
-/* Divides `scratch` (NULL: only computes the size) among the buffers of a product; *ret_count is the number of floats.
- */
+/* Divides `scratch` among the buffers of a product, unless NULL, and sets *ret_count to the number of floats. */
 static half_product prepare(const lg_gemm_args *g, float *scratch, int64_t *ret_count)
 {
         half_product p = {.g = g, .words = words_of(g->dtype)};

@@ -4,8 +4,7 @@
 
 #include "cpu.h"
 
-/* Epilogue of a panel of sums: its rows and columns of C, to which beta, bias and ReLU of g apply as in lg_gemm_args.
- */
+/* Epilogue of a panel of sums: its rows and columns of C, to which beta, bias and ReLU of g apply (lg_gemm_args). */
 typedef struct lg_half_end {
         const lg_gemm_args *g;
         uint16_t *c;

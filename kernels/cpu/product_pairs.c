@@ -44,8 +44,7 @@ PAIRS LG_INLINE __m512i widened(const uint16_t *p, __mmask32 some)
         return _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16((__mmask16)some, p)), 16);
 }
 
-/* Rounds the sums of a block to C from row m on. The instruction rounds subnormals to 0, which products and sums
- * already are. */
+/* Rounds the sums of a block to C from row m on. The instruction makes subnormals 0, which the sums are already. */
 PAIRS LG_INLINE void finish(const lg_half_end *end, int64_t m, const int rows, const int vectors, lg_sums_f32 *sum)
 {
         enum { lanes = LG_LANES_f32 };

@@ -4,8 +4,7 @@
 
 #define CHUNK 1024 /* elements per chunk; a multiple of the numbers of a Philox block */
 
-/* Writes n uniform or standard normal numbers to ret, from Philox block number `block` on; n is rounded up to a whole
- * block. */
+/* Writes n uniform or standard normal numbers, rounded up to whole Philox blocks from number `block` on, to ret. */
 static void draw(const lg_random_args *a, uint64_t block, int64_t n, double *ret)
 {
         int per_block = a->dtype == LG_F64 ? 2 : 4;
@@ -25,8 +24,7 @@ static void draw(const lg_random_args *a, uint64_t block, int64_t n, double *ret
         }
 }
 
-/* Returns the greatest value of dtype t below b. The value to which b itself rounds may be above b, hence the step
- * down. */
+/* Returns the greatest value of dtype t below b. The value to which b rounds may be above b, hence the step down. */
 static double below(lg_dtype t, double b)
 {
         if (t == LG_F64)

@@ -101,15 +101,13 @@ static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell
                         from = base + r * (int64_t)j->size;
                 else
                         lg_walk_gather(&j->reduced, 0, j->size, raw, base, r, n);
-                /* Positions are relative to `first`, so that a group's first chunk has position 0 and starts the
-                 * extreme. */
+                /* Positions start at 0 in each group, whose first chunk starts the extreme. */
                 add_chunk[j->compute](j->mode, r - first, n, to_compute(j, n, compute, from), mean, ret);
         }
         ret->at += first;
 }
 
-/* Returns how many rows of n contiguous results can be added as one longer row, because rows follow each other in
- * memory. */
+/* Returns how many rows of n contiguous results can be added as one longer row because they follow each other. */
 static int64_t rows_in_one(const job *j, int64_t n)
 {
         const bool joined = j->reduced.ndim == 1 && j->reduced.strides[0][0] == n;

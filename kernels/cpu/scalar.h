@@ -126,8 +126,7 @@ LG_FLOOR_DIVIDE(double, f64)
 /* Values of `pass`, the pass of a loop over a formula: see pointwise_loops.inc. */
 enum { LG_ASKING, LG_FAR, LG_NEAR };
 
-/* sin and cos for formulas. In the pass LG_FAR, angles above LG_ANGLE_MOST are computed in f64; LG_ASKING only sets
- * *far if there is such an angle. */
+/* sin and cos for formulas. In the pass LG_FAR, angles above LG_ANGLE_MOST are computed in f64; LG_ASKING sets *far. */
 #define LG_ANGLES(name)                                                                                                \
         LG_LANE float lg_##name##_of_f32(float x, int pass, int *far)                                                  \
         {                                                                                                              \

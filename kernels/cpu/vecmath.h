@@ -55,8 +55,7 @@ LG_LANE float lg_exp_curve_f32(float r, float r2)
         return lg_fma_f32(r2 * r2, 0x1.6bedc0p-10f, p);
 }
 
-/* For |x| < 2^20, with e^x = 2^k (1 + high + low): returns high, which is exact. Stores low, and in the low bits of
- * *ret_k k + bias. */
+/* For |x| < 2^20, e^x = 2^k (1 + high + low): returns high, which is exact, and low. k + bias: low bits of *ret_k. */
 LG_LANE float lg_split_expm1_f32(float x, int bias, uint32_t *ret_k, float *ret_low)
 {
         float k;
@@ -65,7 +64,7 @@ LG_LANE float lg_split_expm1_f32(float x, int bias, uint32_t *ret_k, float *ret_
         return high;
 }
 
-/* For |x| < 2^20, with e^(x - rest) = 2^k (1 + q): returns q. Stores k + bias in the low bits of *ret_k. */
+/* For |x| < 2^20, e^(x - rest) = 2^k (1 + q): returns q. Stores k + bias in the low bits of *ret_k. */
 LG_LANE float lg_reduced_expm1_f32(float x, float rest, int bias, uint32_t *ret_k)
 {
         float k;
@@ -84,8 +83,8 @@ LG_LANE float lg_exp_f32(float x)
         return lg_select_f32(x > 89, INFINITY, lg_select_f32(x < -104, 0, e));
 }
 
-/* Returns e^x - 1 = (s - 1 + s high) + s low with s = 2^k; the large terms are exact where they cancel. Computed
- * halved, since 2^128 overflows. */
+/* Returns e^x - 1 = (s - 1 + s high) + s low, s = 2^k: large terms are exact where they cancel. Halved: 2^128
+ * overflows. */
 LG_LANE float lg_expm1_f32(float x)
 {
         uint32_t k;
