@@ -24,7 +24,7 @@
 /* gelu_tanh(x) = x sigmoid(GELU_ARG(x)). GELU_SLOPE is the derivative of GELU_ARG. */
 #define GELU_ARG(x) MUL(K(2 * LG_SQRT2_PI), MUL(WITHIN25(x), ADD(K(1), MUL(K(0.044715), SQUARE(WITHIN25(x))))))
 #define GELU_SLOPE(x) MUL(K(2 * LG_SQRT2_PI), ADD(K(1), MUL(K(0.134145), SQUARE(WITHIN25(x)))))
-/* True where a^b is constant in a (b is 0) although the formula b a^(b - 1) would compute 0 times infinity. */
+/* Tests whether a^b is constant in a (b is 0) although the formula b a^(b - 1) would compute 0 times infinity. */
 #define POW_IS_FLAT(a, b) AND(EQ(b, K(0)), NE(MUL(K(0), DIV(K(1), a)), K(0)))
 /* 1 - x^2 without cancellation near 1: (1 - x)(1 + x). For |x| < 0.5 the derivative of the product would cancel, and at
  * |x| = 1 it would be infinite twice: there x is squared. */

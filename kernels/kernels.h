@@ -1,7 +1,7 @@
 /* kernels.h - the table of kernels, the arguments of each, and the interface of a device. Independent of libgrad.
  *
  * A kernel receives a queue and pointers into one device's memory, with sizes (may be 0), strides in elements and
- * dtypes. It overwrites its output unless its arguments say otherwise. On failure it calls lg_queue_fail() and returns
+ * dtypes. Its output is overwritten unless its arguments say otherwise. On failure it calls lg_queue_fail() and returns
  * false. */
 #ifndef LG_KERNELS_H
 #define LG_KERNELS_H
@@ -350,8 +350,7 @@ typedef struct lg_device_api {
         /* Prepares q for device q->index, or returns false and writes a reason. close() must also follow a failure. */
         bool (*open)(lg_queue *q, char *reason, size_t size);
         void (*close)(lg_queue *q);
-        /* Returns bytes > 0 of device memory, aligned to 64 bytes; NULL if none is left, or after recording an error.
-         */
+        /* Returns bytes > 0 of device memory, aligned to 64 bytes; NULL if none is left, or with an error in q. */
         void *(*allocate)(lg_queue *q, size_t bytes);
         void (*free)(lg_queue *q, void *p, size_t bytes);
         bool (*upload)(lg_queue *q, void *device, const void *host,

@@ -19,8 +19,7 @@ typedef enum lg_pool_kind {
  *   MAX_PICK  y = x at the index
  *   AVG       y = sum of the window / size; size: `divisor`, or if 0 the pixels (and if count_padding the padding's)
  *   AVG_GRAD  dx = 0, then each g / size is added to all pixels of its window
- * x and dx are (n, in, channels), y, g and index (n, out, channels). Float dtypes. `from` is x or g, `to` is y or dx.
- */
+ * x and dx are (n, in, channels), y, g, index (n, out, channels). Float dtypes. `from` is x or g, `to` is y or dx. */
 typedef struct lg_pool_args {
         lg_pool_kind kind;
         lg_dtype dtype;

@@ -159,7 +159,7 @@ static void join_statistics(const plan *p, const double *cells, double *mean, do
                 for (int64_t c = 0; c < p->channels; c++) {
                         double d = m[c] - mean[c];
                         mean[c] += d * of_new;
-                        var[c] += s[c] + (n > 0 ? d * d * of_new * (double)n : 0); /* if n is 0, d is no difference */
+                        var[c] += s[c] + (n > 0 ? d * d * of_new * (double)n : 0); /* no mean yet if n is 0 */
                 }
                 n += more;
         }

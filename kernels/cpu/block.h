@@ -1,5 +1,5 @@
 /* block.h - register blocks of matrix products and convolutions: sums of several rows by several vectors of columns,
- * which stay in registers during the loop over k. The using code defines how factors and vectors are read. */
+ * which stay in registers during the loop over k. Callers pass expressions that read factors and vectors. */
 #ifndef LG_CPU_BLOCK_H
 #define LG_CPU_BLOCK_H
 

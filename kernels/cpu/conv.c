@@ -16,9 +16,9 @@
 
 #define WINOGRAD_CHANNELS 16
 #define WINOGRAD_PIXELS 17
-#define WEIGHT_PIXELS 4 /* pixels of an image: a quarter of a tile */
-#define MOST_PHASES 16  /* maximum stride phases; each reads all of g */
-#define SUM_TIME 16     /* time to add a vector to the image, in multiply-adds */
+#define WEIGHT_PIXELS 4 /* largest image, in pixels, whose weight gradient is direct: a quarter of a tile */
+#define MOST_PHASES 16  /* maximum phases of a direct input gradient; each phase reads all of g */
+#define SUM_TIME 16     /* estimated time to add a vector to the image, in multiply-adds */
 
 typedef enum way { EMPTY, PRODUCTS, DIRECT, GROUPS, WINOGRAD } way;
 

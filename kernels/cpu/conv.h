@@ -30,7 +30,7 @@ typedef struct lg_conv_cut {
         int64_t parts, pixels;       /* number of parts; the most output pixels in a part */
         int64_t height, width;       /* height and width in pixels of the input that a part reads */
         bool reaches;                /* windows extend beyond the image */
-        bool copies;                 /* parts that reach beyond it are copied to scratch, with zeros */
+        bool copies;                 /* parts are copied to `bytes` of scratch, with zeros outside the image */
         int64_t bytes;
 } lg_conv_cut;
 
@@ -50,7 +50,7 @@ bool lg_conv_cut_fits(const lg_conv_args *a);
  * images up to `pixels` pixels. Takes the arguments of a forward convolution (also for WEIGHT_GRAD), nothing empty. */
 #define lg_conv_cut_of LG_CPU(conv_cut_of)
 lg_conv_cut lg_conv_cut_of(const lg_conv_args *a, int64_t bytes, int64_t parts, int64_t pixels);
-/* Both return a part. If the division copies, conv_take makes the copy in scratch, and conv_taken expects it there. */
+/* lg_conv_take loads a part, into scratch if the division copies; lg_conv_taken returns a part loaded before. */
 #define lg_conv_taken LG_CPU(conv_taken)
 lg_conv_rows lg_conv_taken(const lg_conv_cut *c, int64_t part, const char *scratch);
 #define lg_conv_take LG_CPU(conv_take)
@@ -72,11 +72,10 @@ static inline int64_t lg_conv_spread(int64_t count)
         return count % 256 == 0 ? count + 16 : count;
 }
 
-/* ---- algorithms, for f32 or f64 and nothing empty ---- */
+/* ---- algorithms, for f32 or f64 and tensors that are not empty ---- */
 
-/* Returns the arguments as those of a forward convolution. INPUT_GRAD with stride 1 becomes a convolution of g; padding
- * may be negative. Its `kind` stays, which means that weights (channels, outputs, kernel) are rotated by 180 degrees.
- */
+/* Returns the arguments of a forward convolution. INPUT_GRAD with stride 1 becomes one of g, whose padding may be
+ * negative; its `kind` stays and means that the weights (channels, outputs, kernel) are rotated by 180 degrees. */
 #define lg_conv_as_forward LG_CPU(conv_as_forward)
 lg_conv_args lg_conv_as_forward(const lg_conv_args *a);
 

@@ -9,12 +9,11 @@
 #define IMAGE_BYTES (256 * 1024) /* bytes of the rows that a part reads; they stay in the L2 cache */
 #define PARTS 16
 #define PIXELS 256
-#define LONG_WINDOW 64 /* minimum elements of a window for skipping rows outside the image */
-#define SHORT_LINE 16  /* maximum outputs of a line for skipping columns outside the image, too */
+#define LONG_WINDOW 64 /* smallest window, in elements, for which rows outside the image are skipped */
+#define SHORT_LINE 16  /* longest line of outputs for which columns outside the image are skipped, too */
 
 typedef struct job {
-        const lg_conv_args *call, *a; /* call: the original arguments; a: the current phase as a forward convolution, of
-                                         kind INPUT_GRAD if weights are rotated */
+        const lg_conv_args *call, *a; /* the original arguments; the current phase as forward convolution */
         int64_t place[2], apart[2];   /* output pixels of a phase: the first one, and the stride */
         int64_t size[2], first;       /* size of the whole output; position of this phase's first tap in the panels */
         bool few, joined;             /* few: one channel, few outputs; joined: a line of a window is contiguous */

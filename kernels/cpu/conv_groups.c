@@ -34,8 +34,8 @@ typedef struct job {
         side sides[2];
         const void *from;        /* the input: x, or g for INPUT_GRAD */
         int64_t in[2], out[2];   /* size in pixels */
-        int64_t seen, made;      /* channels of input and output, in total */
-        int64_t each, per_group; /* and per group */
+        int64_t seen, made;      /* channels of input and output in total */
+        int64_t each, per_group; /* channels of input and output per group */
         int64_t step, seen_step; /* outputs per vector, in whole groups, and the input channels of these */
         bool permutes;           /* the convolution is not depthwise */
         int64_t width;           /* outputs, rounded up to whole vectors */

@@ -7,7 +7,7 @@
 #include "conv.h"
 
 #define TILE_BYTES ((int64_t)1 << 20) /* bytes of a matrix of windows */
-#define TILE_PIXELS 128               /* minimum, or weights would be packed for too few rows */
+#define TILE_PIXELS 128               /* minimum pixels; packing the weights does not pay for fewer rows */
 #define TASKS 16
 #define FEW_PIXELS 256
 
@@ -17,7 +17,7 @@ typedef struct job {
         int64_t taps, k;                   /* elements of a kernel, of a window */
         int64_t tile;                      /* pixels per product */
         int64_t images, bands;             /* images per task; or tasks per image (bands of rows) */
-        int64_t windows_bytes, slot_bytes; /* scratch of a thread: for windows; with that of the products */
+        int64_t windows_bytes, slot_bytes; /* bytes for windows; for all scratch of a thread */
         char *w, *scratch;
 } job;
 
@@ -39,18 +39,18 @@ static bool multiply_pixels(lg_queue *q, const job *j)
         const lg_conv_args *a = j->a;
         const int64_t pixels = a->n * a->at.out[0] * a->at.out[1], channels = a->channels, outputs = a->outputs;
         lg_gemm_args g;
-        if (a->kind == LG_CONV_FORWARD) { /* x w^T */
+        if (a->kind == LG_CONV_FORWARD) { /* y = x w^T */
                 g = product_of(j, pixels, outputs, channels);
                 g.a = a->x, g.a_row = channels, g.a_col = 1;
                 g.b = a->w, g.b_row = 1, g.b_col = channels;
                 g.bias = a->b, g.relu = a->relu, g.beta = a->z != NULL;
                 if (a->z)
                         memcpy(a->out, a->z, (size_t)(pixels * outputs * j->size));
-        } else if (a->kind == LG_CONV_INPUT_GRAD) { /* g w */
+        } else if (a->kind == LG_CONV_INPUT_GRAD) { /* dx = g w */
                 g = product_of(j, pixels, channels, outputs);
                 g.a = a->g, g.a_row = outputs, g.a_col = 1;
                 g.b = a->w, g.b_row = channels, g.b_col = 1;
-        } else { /* g^T x */
+        } else { /* dw = g^T x */
                 g = product_of(j, outputs, channels, pixels);
                 g.a = a->g, g.a_row = 1, g.a_col = outputs;
                 g.b = a->x, g.b_row = channels, g.b_col = 1;

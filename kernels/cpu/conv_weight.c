@@ -6,8 +6,8 @@
 #define LATENCY 8  /* multiply-adds in flight that hide the latency of one */
 #define CHUNKS 16
 #define SLICES 16
-#define CHUNK_PIXELS 256               /* minimum, or sums are stored and added too often */
-#define CHUNK_BYTES ((int64_t)4 << 20) /* of the sums of all chunks */
+#define CHUNK_PIXELS 256               /* minimum pixels of a chunk; adding chunks costs too much for fewer */
+#define CHUNK_BYTES ((int64_t)4 << 20) /* maximum bytes of the sums of all chunks */
 #define IMAGE_BYTES (256 * 1024)
 
 /* Assignment of rows and vectors in a block of sums: BY_OUTPUTS: outputs by parts of a window; BY_WINDOWS: elements of
@@ -18,7 +18,7 @@ typedef struct job {
         const lg_conv_args *a;
         way way;
         bool joined;               /* a line of a window is contiguous */
-        int64_t channels, outputs; /* per group */
+        int64_t channels, outputs; /* channels and outputs per group */
         int64_t taps, k;           /* elements of a kernel, of a window */
         int64_t run, per_run;      /* elements per run, vectors per run */
         int64_t vectors, rows;     /* vectors per window; outputs per block */
@@ -26,9 +26,9 @@ typedef struct job {
         ptrdiff_t line;            /* stride between lines of the input of a part */
         int64_t chunks, slices;    /* slices: parts of the window's vectors, if chunks are few */
         int64_t sum_count;         /* elements in the sums of a chunk */
-        char *sums;                /* for each chunk, in the order that suits `way` */
+        char *sums;                /* sums of each chunk, in an order that depends on `way` */
         char *images;              /* copies of all parts, if slices share them; or NULL */
-        char *scratch;             /* for each thread */
+        char *scratch;             /* scratch of each thread */
         int64_t scratch_bytes;
         lg_conv_cut cut;
 } job;
@@ -84,7 +84,7 @@ static way way_of(const job *j, int64_t lanes)
         if (j->a->channels == 1 && j->a->at.stride[1] == 1 && j->outputs <= LG_BLOCK_ROWS &&
             4 * by_pixels < 3 * least * line)
                 return BY_PIXELS;
-        /* several vectors of outputs are loaded once for each part of a window, and scattered elements cost more */
+        /* BY_WINDOWS must gain 1/8: it loads vectors of outputs again for each part of a window, and single elements */
         return 8 * by_windows < (outputs > 1 ? 7 : 8) * by_outputs ? BY_WINDOWS : BY_OUTPUTS;
 }
 

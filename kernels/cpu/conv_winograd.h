@@ -18,7 +18,7 @@ LG_INLINE vec all(float x)
         return lg_vec_all_f32(x);
 }
 
-/* load_pixel loads and store_pixel stores channels c to c + count, at most a vector, of a pixel; other lanes are 0. */
+/* load_pixel loads and store_pixel stores channels [c, c + count), at most a vector, of a pixel; other lanes are 0. */
 LG_INLINE vec load_pixel(const lg_dtype t, const void *pixel, int64_t c, int64_t count)
 {
         const bool whole = count >= LG_LANES_f32;

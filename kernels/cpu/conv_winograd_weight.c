@@ -20,8 +20,8 @@ typedef struct job {
         ptrdiff_t row;                    /* stride between tiles of transformed outputs */
         ptrdiff_t input_step, gradient_step, sum_step;
         float *inputs, *gradients; /* (panels, points, tiles, WIDTH) and (points, tiles, row) */
-        float *sums;       /* (panels, parts, points, outputs of a part, WIDTH); with a single run, of each thread */
-        const void *zeros; /* a pixel of zeros, for those outside the image */
+        float *sums;               /* (panels, parts, points, outputs, WIDTH); (threads, points, ...) if one run */
+        const void *zeros;         /* a pixel of zeros, for those outside the image */
 } job;
 
 /* ---- a run of tiles ---- */

@@ -34,7 +34,7 @@ typedef struct lg_pool {
         atomic_int caller_core; /* core on which the last region was opened */
         char apart1[LG_CACHE_LINE];
         _Alignas(16) atomic_uint_fast64_t taken; /* ranges taken: from the front (low half), the back (high half) */
-        atomic_uint inside;                      /* free places and workers in the region; beside `taken` */
+        atomic_uint inside;                      /* free places, workers in the region; in the cache line of `taken` */
         char apart2[LG_CACHE_LINE];
 #if !LG_FUTEX
         pthread_mutex_t lock;

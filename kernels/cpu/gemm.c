@@ -4,7 +4,7 @@
 #include "simd.h"
 
 /* Minimum work of a tile, 2 m n k: LEAST_TILE up to one tile per thread, SMALL_TILE for more, which balance the load.
- * Below: tiles per thread, and the same if each tile copies its own part of A and B. */
+ * Tiles wanted per thread: TILES_OF_A_THREAD, or COPIES_OF_A_THREAD if tiles copy their parts of A and B. */
 #define LEAST_TILE (LG_PARALLEL_WORK / 2)
 #define SMALL_TILE (2 * LG_PARALLEL_WORK)
 #define TILES_OF_A_THREAD 4
@@ -15,7 +15,7 @@ typedef struct gemm_job {
         const lg_gemm_args *g;
         lg_product_way way;
         int64_t rows, cols, down, across, tiles;
-        char *scratch; /* for each thread */
+        char *scratch; /* scratch of each thread */
         int64_t scratch_bytes;
 } gemm_job;
 

@@ -3,8 +3,7 @@
 
 #define CHUNK 512         /* elements that pass through buffers at once; they stay in the L1 cache */
 #define DIRECT_CHUNK 4096 /* elements per chunk if no operand needs a buffer */
-#define LONG_ROW                                                                                                       \
-        256 /* innermost dimensions of at least this size are walked row by row, shorter ones several rows at once */
+#define LONG_ROW 256      /* least size of innermost dimensions that are walked row by row, not several rows at once */
 
 typedef struct operand {
         char *base;

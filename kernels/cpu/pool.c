@@ -4,7 +4,7 @@
 #include "simd.h"
 
 #define CLEARED 65536 /* bytes of an image that are cleared at once */
-#define AHEAD 4096    /* bytes by which gradients are prefetched */
+#define AHEAD 4096    /* prefetch distance of gradients, in bytes */
 
 /* Pixels that a window covers along one side: first, first + step, ... below end. `size` includes padding. */
 typedef struct window {
@@ -85,7 +85,7 @@ static bool is_backward(const lg_pool_args *a)
         return a->kind == LG_POOL_MAX_GRAD || a->kind == LG_POOL_AVG_GRAD;
 }
 
-/* Pooling in f32 or f64. Rows of the output are independent; in the backward pass windows overlap, and images are. */
+/* Pools in f32 or f64. Output rows are independent; in the backward pass windows overlap, so only images are. */
 static bool pool(lg_queue *q, const lg_pool_args *a)
 {
         const int64_t rows = a->at.out[0], image = lg_most(elements_in(a), rows * a->at.out[1] * a->channels);

@@ -11,7 +11,7 @@
 #define COLUMNS 512
 #define ROWS (32 * LG_BLOCK_ROWS)
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
-#define FEW 4                                   /* columns that are worth no panel; at most the lanes of a vector */
+#define FEW 4                                   /* maximum columns not worth a panel; at most the lanes of a vector */
 #define WIDTH (LG_LANES_f32 * LG_BLOCK_VECTORS) /* columns of a panel of B and of one of sums */
 #define APART (DEPTH + 16)                      /* words between packed lines; not a power of 2, for the caches */
 
@@ -53,10 +53,9 @@ WIDE_WORDS(bf16, LG_BF16)
 typedef struct half_product {
         const lg_gemm_args *g;
         const lg_half_words *words;
-        bool a_lies, b_lies; /* A's rows, B's columns can be read as words in place */
-        int64_t steps;       /* words along all of k */
-        float *a, *b, *lines,
-                *sums; /* packed rows of a strip; packed columns in panels; lines of B to be transposed; sums */
+        bool a_lies, b_lies;         /* A's rows, B's columns can be read as words in place */
+        int64_t steps;               /* words along all of k */
+        float *a, *b, *lines, *sums; /* packed A; packed B; lines of B to be transposed; sums */
 } half_product;
 
 static const lg_half_words *words_of(lg_dtype t)

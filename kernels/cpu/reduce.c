@@ -47,7 +47,7 @@ typedef struct columns {
 #define is_nan_f32(x) ((x) != (x))
 #define is_nan_f64(x) ((x) != (x))
 #define is_nan_i64(x) false
-/* Whether x is the finite number of greatest magnitude, with either sign. */
+/* Tests whether x is the finite number of greatest magnitude, with either sign. */
 #define is_last_f32(x) (fabsf(x) == FLT_MAX)
 #define is_last_f64(x) (fabs(x) == DBL_MAX)
 #define is_last_i64(x) false
@@ -107,7 +107,7 @@ static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell
         ret->at += first;
 }
 
-/* Returns how many rows of n contiguous results can be added as one longer row because they follow each other. */
+/* Returns how many rows of n contiguous results can be added as one longer row, as they are adjacent in memory. */
 static int64_t rows_in_one(const job *j, int64_t n)
 {
         const bool joined = j->reduced.ndim == 1 && j->reduced.strides[0][0] == n;

@@ -145,7 +145,7 @@ typedef __m256i lg_mask_f32, lg_mask_f64;
 #define LG_LOAD_SOME(s, p, m) _mm256_maskload_##s(p, m)
 #define LG_STORE_SOME(s, p, m, v) _mm256_maskstore_##s(p, m, v)
 #endif
-/* lg_vec_fma_to keeps the sum in c's register: gcc would move unrolled sums between registers, too few with AVX2. */
+/* lg_vec_fma_to keeps the sum in c's register: gcc would move unrolled sums between registers; AVX2 has too few. */
 #if LG_VECTOR == 32
 #define LG_FMA_TO(s) __asm__("vfmadd231" #s " %2, %1, %0" : "+x"(c) : "x"(a), "x"(b))
 #else

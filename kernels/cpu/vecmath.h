@@ -83,8 +83,8 @@ LG_LANE float lg_exp_f32(float x)
         return lg_select_f32(x > 89, INFINITY, lg_select_f32(x < -104, 0, e));
 }
 
-/* Returns e^x - 1 = (s - 1 + s high) + s low, s = 2^k: large terms are exact where they cancel. Halved: 2^128
- * overflows. */
+/* Returns e^x - 1 = (s - 1 + s high) + s low, s = 2^k: large terms are exact where they cancel. (Halved: 2^128 is
+ * infinite.) */
 LG_LANE float lg_expm1_f32(float x)
 {
         uint32_t k;
