@@ -49,7 +49,7 @@
 /* min(x, 0) whose derivative at 0 is 0; MIN would give a half. */
 #define AT_MOST_0(x) SELECT(GE(x, K(0)), K(0), x)
 /* x - tanh(x). For |x| < 1, where the subtraction would cancel, a fraction of polynomials is used: the continued
- * fraction of tanh up to the term 15 (relative error 2^-45). */
+ * fraction of tanh up to the term 15 (error 2^-45). */
 #define TANHSHRINK_TOP(s) ADD(K(675675), MUL(s, ADD(K(45045), MUL(s, ADD(K(594), s)))))
 #define TANHSHRINK_BOTTOM(s) ADD(K(2027025), MUL(s, ADD(K(945945), MUL(s, ADD(K(51975), MUL(s, ADD(K(630), s)))))))
 #define TANHSHRINK(x)                                                                                                  \

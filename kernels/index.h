@@ -4,7 +4,7 @@
 
 #include "types.h"
 
-/* For each position p of `shape`, with q equal to p except that q[dim] = index[p]:
+/* Gathers or adds elements: for each position p of `shape`, with q equal to p except that q[dim] = index[p]:
  *   gather:       to[p] = from[q]
  *   scatter_add:  to[q] += from[p]
  * `index` and `from` may have any strides (0 where an index is constant along a dimension). `to` is dense: its to_count

@@ -73,7 +73,7 @@ static double *cell_of(const plan *p, double *cells, const tile *t, bool second)
         return cells + (t->chunk * 2 + second) * p->channels + t->column;
 }
 
-/* For each dtype: the stored element type, an element's value, and the element nearest to a value. */
+/* Types and macros for each dtype: the stored element, its value, and the element nearest to a value. */
 typedef float element_f32;
 typedef double element_f64;
 typedef uint16_t element_f16, element_bf16;

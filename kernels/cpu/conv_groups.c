@@ -12,7 +12,7 @@
 #define HALF ((VECTORS + 1) / 2)
 #define TAP_VECTORS (SUMS < 2 * MOST_TAPS ? 1 : 2)
 #define RUN_ROWS 16
-#define RUN_PIXELS 512 /* pixels per run, after which sums go to memory */
+#define RUN_PIXELS 512 /* pixels per run, after which sums are stored to memory */
 #define CHUNKS 16
 
 /* Run of outputs along a dimension, with the stride of its side, that use the same kernel elements. */

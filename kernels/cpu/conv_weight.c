@@ -2,7 +2,7 @@
  * address of the image. Each chunk of images has its own sums, which are then added in a fixed order. */
 #include "conv.h"
 
-#define PIXELS 512 /* pixels per block, after which sums go to memory */
+#define PIXELS 512 /* pixels per block, after which sums are stored to memory */
 #define LATENCY 8  /* multiply-adds in flight that hide the latency of one */
 #define CHUNKS 16
 #define SLICES 16
@@ -22,7 +22,7 @@ typedef struct job {
         int64_t taps, k;           /* elements of a kernel, of a window */
         int64_t run, per_run;      /* elements per run, vectors per run */
         int64_t vectors, rows;     /* vectors per window; outputs per block */
-        int64_t lines;             /* lines of pixels after which sums go to memory */
+        int64_t lines;             /* lines of pixels after which sums are stored to memory */
         ptrdiff_t line;            /* stride between lines of the input of a part */
         int64_t chunks, slices;    /* slices: parts of the window's vectors, if chunks are few */
         int64_t sum_count;         /* elements in the sums of a chunk */
@@ -84,7 +84,8 @@ static way way_of(const job *j, int64_t lanes)
         if (j->a->channels == 1 && j->a->at.stride[1] == 1 && j->outputs <= LG_BLOCK_ROWS &&
             4 * by_pixels < 3 * least * line)
                 return BY_PIXELS;
-        /* BY_WINDOWS must gain 1/8: it loads vectors of outputs again for each part of a window, and single elements */
+        /* With several vectors of outputs, BY_WINDOWS must be 1/8 faster: it loads each of them for every part of a
+         * window, and elements of windows one by one. */
         return 8 * by_windows < (outputs > 1 ? 7 : 8) * by_outputs ? BY_WINDOWS : BY_OUTPUTS;
 }
 

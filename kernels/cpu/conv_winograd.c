@@ -162,7 +162,8 @@ static void put_outputs(const job *j, int64_t first, int64_t count, int64_t pane
         }
 }
 
-/* Loads `count` rows of `run` weights from element `first` on, with row stride `step`, as a vector for each column. */
+/* Loads `count` rows of `run` weights from element `first` of w on, with row stride `step`, transposed: one vector for
+ * each column. */
 static void load_columns(const job *j, int64_t first, int64_t step, int64_t count, int64_t run, vec *ret)
 {
         enum { lanes = LG_LANES_f32 };

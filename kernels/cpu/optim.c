@@ -32,7 +32,8 @@ struct work {
         double *parts; /* for norms: a sum for each chunk */
 };
 
-/* Runs the f32 loop over elements [first, first + n) of 16-bit tensors, PIECE at a time. States are f32 already. */
+/* Runs the f32 loop over elements [first, first + n) of 16-bit tensors, of which PIECE are widened at a time. States
+ * and the master are f32 already. */
 static void run_half(const work *w, const lg_update *u, int64_t first, int64_t n, const void *numbers)
 {
         LG_ALIGN64 float wide[STATE][PIECE];

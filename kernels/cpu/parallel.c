@@ -76,7 +76,7 @@ static void begin(lg_pool *p)
 /* ---- waiting ---- */
 
 #if LG_FUTEX
-/* As in <linux/futex.h>, which some compilers do not find. */
+/* Constants of <linux/futex.h>, which some compilers do not find. */
 enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 
 static void sleep_while(lg_pool *p, atomic_uint *word, unsigned value)

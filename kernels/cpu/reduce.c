@@ -101,7 +101,7 @@ static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell
                         from = base + r * (int64_t)j->size;
                 else
                         lg_walk_gather(&j->reduced, 0, j->size, raw, base, r, n);
-                /* Positions start at 0 in each group, whose first chunk starts the extreme. */
+                /* Positions count from the group's start, since the chunk at position 0 initialises the extreme. */
                 add_chunk[j->compute](j->mode, r - first, n, to_compute(j, n, compute, from), mean, ret);
         }
         ret->at += first;

@@ -264,8 +264,8 @@ LG_INLINE lg_vec_f64 lg_vec_permute_f64(lg_vec_f64 v, lg_places at)
 
 /* ---- past the caches ---- */
 
-/* Stores to an address that is a multiple of LG_VECTOR bytes, past the caches where the processor can: whole cache
- * lines go to memory without being read first. Call lg_streams_end() before another thread reads them. */
+/* Stores to an address that is a multiple of LG_VECTOR bytes, bypassing the caches where the processor can: whole cache
+ * lines are written without being read first. Call lg_streams_end() before another thread reads them. */
 LG_INLINE void lg_vec_stream_f32(float *p, lg_vec_f32 v)
 {
 #if defined(__AVX2__)

@@ -10,7 +10,8 @@
 
 /* ---- keys ---- */
 
-/* Returns a key that orders floats given as sign and magnitude; `inf`: magnitude of infinity. NaN is the greatest. */
+/* Returns a key that orders floats, given as bits, like signed magnitudes; `inf` is the magnitude of infinity. All NaNs
+ * get the same key, the greatest. */
 static inline int64_t float_key(uint64_t bits, uint64_t sign, int64_t inf)
 {
         int64_t magnitude = (int64_t)(bits & ~sign);

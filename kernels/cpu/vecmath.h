@@ -37,8 +37,8 @@ LG_LANE float lg_select_f32(int c, float a, float b)
         return lg_f32_of_bits((lg_bits_of_f32(a) & m) | (lg_bits_of_f32(b) & ~m));
 }
 
-/* For |x| < 2^20 and k = x / ln(2), rounded: returns x - k * (first 15 bits of ln(2)), which is exact. Stores k, and in
- * the low bits of *ret_bits k + bias. */
+/* Returns x - k * (first 15 bits of ln(2)), which is exact, for |x| < 2^20 and k = x / ln(2), rounded. Stores k in
+ * *ret_k and k + bias in the low bits of *ret_bits. */
 LG_LANE float lg_less_ln2_f32(float x, int bias, float *ret_k, uint32_t *ret_bits)
 {
         const float magic = 0x1.8p23f + (float)bias, z = lg_fma_f32(x, 0x1.715476p0f, magic), k = z - magic;
@@ -55,7 +55,8 @@ LG_LANE float lg_exp_curve_f32(float r, float r2)
         return lg_fma_f32(r2 * r2, 0x1.6bedc0p-10f, p);
 }
 
-/* For |x| < 2^20, e^x = 2^k (1 + high + low): returns high, which is exact, and low. k + bias: low bits of *ret_k. */
+/* Returns high, which is exact, of e^x = 2^k (1 + high + low) for |x| < 2^20. Stores low in *ret_low and k + bias in
+ * the low bits of *ret_k. */
 LG_LANE float lg_split_expm1_f32(float x, int bias, uint32_t *ret_k, float *ret_low)
 {
         float k;
@@ -64,7 +65,7 @@ LG_LANE float lg_split_expm1_f32(float x, int bias, uint32_t *ret_k, float *ret_
         return high;
 }
 
-/* For |x| < 2^20, e^(x - rest) = 2^k (1 + q): returns q. Stores k + bias in the low bits of *ret_k. */
+/* Returns q of e^(x - rest) = 2^k (1 + q) for |x| < 2^20. Stores k + bias in the low bits of *ret_k. */
 LG_LANE float lg_reduced_expm1_f32(float x, float rest, int bias, uint32_t *ret_k)
 {
         float k;
@@ -83,8 +84,8 @@ LG_LANE float lg_exp_f32(float x)
         return lg_select_f32(x > 89, INFINITY, lg_select_f32(x < -104, 0, e));
 }
 
-/* Returns e^x - 1 = (s - 1 + s high) + s low, s = 2^k: large terms are exact where they cancel. (Halved: 2^128 is
- * infinite.) */
+/* Returns e^x - 1 = (s - 1 + s high) + s low with s = 2^k; the large terms are exact where they cancel. Half of this is
+ * computed and then doubled, since 2^128 is infinite. */
 LG_LANE float lg_expm1_f32(float x)
 {
         uint32_t k;
@@ -185,7 +186,7 @@ LG_LANE float lg_erf_f32(float x)
 /* Largest angle for lg_near_sin and lg_near_cos; larger ones are left to libm (see SIN in scalar.h). */
 #define LG_ANGLE_MOST 0x1p17f
 
-/* For x = k pi / 2 + r + low with |r| < 0.8: returns r. Stores low, and k in the low bits of *ret_k. k times the first
+/* Returns r of x = k pi / 2 + r + low with |r| < 0.8. Stores low, and k in the low bits of *ret_k. k times the first
  * part of pi / 2 is subtracted exactly; low is the rounding error of the second subtraction. */
 LG_LANE float lg_reduced_angle_f32(float x, uint32_t *ret_k, float *ret_low)
 {
