@@ -31,10 +31,10 @@ typedef struct lg_conv_args {
         lg_dtype dtype;
         int64_t n, channels, outputs;
         lg_conv_geometry at;
-        const void *x; /* for FORWARD, WEIGHT_GRAD */
-        const void *g; /* for INPUT_GRAD, WEIGHT_GRAD */
-        const void *w; /* for FORWARD, INPUT_GRAD */
-        const void *b; /* for FORWARD */
+        const void *x; /* input of FORWARD, WEIGHT_GRAD */
+        const void *g; /* output gradient for INPUT_GRAD, WEIGHT_GRAD */
+        const void *w; /* weights of FORWARD, INPUT_GRAD */
+        const void *b; /* bias of FORWARD, or NULL */
         void *out;
         const void *scale, *shift, *z;
         bool relu, weights_last;

@@ -28,7 +28,7 @@ extern "C" {
 typedef struct lg_device_error {
         int64_t code;  /* origin given in the kernel's arguments; LG_DEVICE_OK: no error. The first error is kept */
         int64_t value; /* the bad label or index */
-        int64_t limit; /* valid values are [0, limit) */
+        int64_t limit; /* number of valid values: they are [0, limit) */
 } lg_device_error;
 
 typedef enum lg_status { LG_OK = 0, LG_NO_MEMORY, LG_BROKEN, LG_LOST } lg_status;
@@ -199,8 +199,8 @@ typedef struct lg_cross_entropy_args {
         int64_t ignore_index;
         double label_smoothing;
         const int64_t *labels;
-        const void *x; /* unused by class_weights */
-        const void *g; /* only for cross_entropy_vjp */
+        const void *x; /* logits; unused by class_weights */
+        const void *g; /* gradient of the loss, for cross_entropy_vjp only */
         void *out;
         int origin;
 } lg_cross_entropy_args;
@@ -231,7 +231,7 @@ typedef struct lg_relu_sums_args {
 /* One tensor of an optimiser step or of another pass over many tensors: n elements, contiguous. Elements of 16-bit
  * tensors are computed in f32 and rounded once. */
 typedef struct lg_update {
-        lg_dtype dtype; /* of param and grad */
+        lg_dtype dtype; /* dtype of param and grad */
         int64_t n;
         void *param;
         const void *grad;
@@ -264,16 +264,16 @@ typedef struct lg_dials_args {
  * has a pending device-side error. */
 typedef struct lg_pass {
         int64_t count;
-        const lg_update *updates; /* in host memory */
+        const lg_update *updates; /* array of `count` in host memory */
         const double *dials; /* in device memory, in the order of updates.def; `skipped` is subtracted from `step` */
-        const float *skip;   /* in device memory; if not 0, only `skipped` is incremented; NULL counts as 0 */
+        const float *skip;   /* one f32 in device memory; if not 0, only `skipped` is incremented; NULL counts as 0 */
 } lg_pass;
 
 /* total[0] = sum of the squares of all elements of all gradients, one f64 in device memory, accumulated in f64. Reads
  * only dtype, n and grad of the updates. */
 typedef struct lg_norms_args {
         int64_t count;
-        const lg_update *updates; /* in host memory */
+        const lg_update *updates; /* array of `count` in host memory */
         double *total;
 } lg_norms_args;
 
@@ -281,7 +281,7 @@ typedef struct lg_norms_args {
  * dtype, n and param of the updates. */
 typedef struct lg_scale_args {
         int64_t count;
-        const lg_update *updates; /* in host memory */
+        const lg_update *updates; /* array of `count` in host memory */
         const double *factor;
 } lg_scale_args;
 
@@ -289,7 +289,7 @@ typedef struct lg_scale_args {
  * found[0], one f32 in device memory, becomes 1 if a result is not finite. Uses only dtype, n and param of updates. */
 typedef struct lg_unscale_args {
         int64_t count;
-        const lg_update *updates; /* in host memory */
+        const lg_update *updates; /* array of `count` in host memory */
         const float *scale;
         float *found;
 } lg_unscale_args;
@@ -333,8 +333,8 @@ enum {
 
 typedef struct lg_device_facts {
         char name[96];
-        int64_t total_bytes, free_bytes; /* -1: unknown */
-        int processors;                  /* cores or multiprocessors; 0: unknown */
+        int64_t total_bytes, free_bytes; /* of the device's memory; -1: unknown */
+        int processors;                  /* number of cores or multiprocessors; 0: unknown */
         int major, minor;                /* compute capability; 0.0: not applicable */
         /* Versions as text, or the reason why the library is missing; empty if not applicable. */
         char driver[32], runtime[32], blas[64], dnn[128], links[128];
@@ -342,7 +342,7 @@ typedef struct lg_device_facts {
 
 /* Functions of a device type. The CPU's is built in; others are modules whose symbol lg_device_module returns one. */
 typedef struct lg_device_api {
-        uint32_t abi; /* must be LG_DEVICE_ABI */
+        uint32_t abi; /* must equal LG_DEVICE_ABI */
         const char *name;
         size_t queue_size; /* bytes of the device's struct that begins with lg_queue; the caller allocates it zeroed */
         /* Returns the number of devices; if 0, writes the reason as text to `reason`. */
@@ -353,10 +353,9 @@ typedef struct lg_device_api {
         /* Returns bytes > 0 of device memory, aligned to 64 bytes; NULL if none is left, or with an error in q. */
         void *(*allocate)(lg_queue *q, size_t bytes);
         void (*free)(lg_queue *q, void *p, size_t bytes);
-        bool (*upload)(lg_queue *q, void *device, const void *host,
-                       size_t bytes); /* `host` is read before it returns */
-        bool (*download)(lg_queue *q, void *host, const void *device, size_t bytes); /* returns when host is written */
-        bool (*copy)(lg_queue *q, void *to, const void *from, size_t bytes);         /* within the device */
+        bool (*upload)(lg_queue *q, void *device, const void *host, size_t bytes);   /* returns after reading `host` */
+        bool (*download)(lg_queue *q, void *host, const void *device, size_t bytes); /* returns after writing `host` */
+        bool (*copy)(lg_queue *q, void *to, const void *from, size_t bytes);         /* copies within the device */
         /* Copies between two devices of this type after the work queued so far on both queues and before later work of
          * both; the host does not wait. NULL if unsupported: copies then pass through host memory. */
         bool (*copy_between)(lg_queue *to_queue, void *to, lg_queue *from_queue, const void *from, size_t bytes);

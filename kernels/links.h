@@ -35,7 +35,7 @@ typedef enum lg_link_reduction { LG_LINK_SUM, LG_LINK_MEAN, LG_LINK_MAX } lg_lin
 typedef struct lg_link_args {
         lg_link_what what;
         lg_dtype dtype;
-        lg_link_reduction reduction; /* for all_reduce and reduce_scatter */
+        lg_link_reduction reduction; /* reduction for all_reduce and reduce_scatter */
         int rank;                    /* root of a broadcast; for send and receive the peer's rank */
         int64_t count;
         const void *in;

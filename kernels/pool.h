@@ -24,7 +24,7 @@ typedef struct lg_pool_args {
         lg_pool_kind kind;
         lg_dtype dtype;
         int64_t n, channels;
-        lg_conv_geometry at; /* groups is ignored */
+        lg_conv_geometry at; /* geometry; `groups` is ignored */
         bool adaptive, count_padding;
         int64_t divisor;
         const void *from;

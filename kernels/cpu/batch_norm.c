@@ -8,15 +8,15 @@
 #include "scalar.h"
 
 #define COLUMNS 512 /* maximum columns of a tile */
-#define NARROW 64   /* minimum length of a line */
+#define NARROW 64   /* minimum elements of a line; shorter rows are joined */
 #define CHUNKS 64   /* maximum number of row chunks (tiles in a column) */
 #define LINES 4     /* number of constants per element of a line, see batch_norm.inc */
 
 typedef struct plan {
         int64_t rows, channels;
-        int64_t fold, width;   /* rows per line; elements per line */
-        int64_t blocks;        /* number of tiles in a row of tiles */
-        int64_t chunk, chunks; /* rows per tile; number of tiles in a column */
+        int64_t fold, width;   /* matrix rows per line; elements per line */
+        int64_t blocks;        /* tiles next to each other in a row of tiles */
+        int64_t chunk, chunks; /* matrix rows per tile; tiles in a column of tiles */
 } plan;
 
 /* Part of the matrix: `lines` lines of `cols` elements with the stride `step`, then a shorter line of `tail` elements,
@@ -29,9 +29,9 @@ typedef struct tile {
 /* Sums of a tile's columns. The arrays are slightly longer than a page: with the same page offset, stores to one array
  * would delay loads of the next. */
 typedef struct sums {
-        double shift[COLUMNS + 8];  /* input: value subtracted from x */
-        double first[COLUMNS + 8];  /* sum of d = x - shift, or of g */
-        double second[COLUMNS + 8]; /* sum of d d, or of g d */
+        double shift[COLUMNS + 8];  /* input: the value subtracted from x in each column */
+        double first[COLUMNS + 8];  /* result: sum of d = x - shift, or with g the sum of g */
+        double second[COLUMNS + 8]; /* result: sum of d^2, or with g the sum of g d */
 } sums;
 
 static plan plan_of(int64_t rows, int64_t channels)

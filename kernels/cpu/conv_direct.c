@@ -23,7 +23,7 @@ typedef struct job {
         int64_t taps, k;                   /* elements of a kernel, of a window; over all phases */
         int64_t *place_of;                 /* position in a panel of each kernel element */
         int64_t width, panels;             /* outputs per panel, panels per group */
-        char *weights, *scratch;           /* all packed panels; scratch of each thread */
+        char *weights, *scratch;           /* all packed panels of weights; scratch of each thread */
         int64_t scratch_bytes;
         lg_conv_cut cut;
 } job;
@@ -149,7 +149,7 @@ static bool run_part(lg_queue *q, job *j)
 {
         const bool f64 = j->a->dtype == LG_F64;
         j->cut = lg_conv_cut_of(j->a, IMAGE_BYTES, PARTS, PIXELS);
-        const bool bare = j->cut.reaches && !j->cut.copies; /* no zeros are stored around the image */
+        const bool bare = j->cut.reaches && !j->cut.copies; /* there is no padded copy of the image */
         j->few = j->few && !bare;
         j->skips[0] = bare || (j->cut.copies && !j->few && j->k >= LONG_WINDOW);
         j->skips[1] = bare || (j->skips[0] && j->a->at.out[1] <= SHORT_LINE);

@@ -4,7 +4,7 @@
  * outputs are processed in runs that use the same kernel elements. */
 #include "conv.h"
 
-#define PIXELS 6    /* pixels per block of outputs */
+#define PIXELS 6    /* output pixels per register block */
 #define MOST_TAPS 9 /* maximum kernel elements per block of sums of the weight gradient */
 /* Vectors in these blocks: as many as fit in the registers. */
 #define SUMS (LG_BLOCK_ROWS * LG_BLOCK_VECTORS)
@@ -33,13 +33,13 @@ typedef struct job {
         const lg_conv_args *a;
         side sides[2];
         const void *from;        /* the input: x, or g for INPUT_GRAD */
-        int64_t in[2], out[2];   /* size in pixels */
+        int64_t in[2], out[2];   /* height and width of the input and the output */
         int64_t seen, made;      /* channels of input and output in total */
         int64_t each, per_group; /* channels of input and output per group */
         int64_t step, seen_step; /* outputs per vector, in whole groups, and the input channels of these */
-        bool permutes;           /* the convolution is not depthwise */
-        int64_t width;           /* outputs, rounded up to whole vectors */
-        int64_t chunks, taps;    /* taps: kernel elements */
+        bool permutes;           /* lanes must be permuted: the convolution is not depthwise */
+        int64_t width;           /* number of outputs, rounded up to whole vectors */
+        int64_t chunks, taps;    /* taps: number of kernel elements */
         char *weights;           /* (channels of a group, kernel, width); for WEIGHT_GRAD the sums of each chunk */
         int32_t *places;         /* (channels of a group, LG_PLACES), for lg_vec_permute() */
 } job;
@@ -55,7 +55,7 @@ static run seen(const job *j, int d, int64_t output, side *s)
         run r = {.first = output, .count = 1};
         int64_t last_tap = 0, last_at = 0;
         for (int64_t e = 0; e < at->kernel[d]; e++) {
-                const int64_t k = back ? at->kernel[d] - 1 - e : e; /* keeps input positions ascending */
+                const int64_t k = back ? at->kernel[d] - 1 - e : e; /* in the order of input positions */
                 const int64_t p = back ? output + at->padding[d] - k * at->dilation[d]
                                        : output * at->stride[d] - at->padding[d] + k * at->dilation[d];
                 const int64_t i = back ? p / at->stride[d] : p;

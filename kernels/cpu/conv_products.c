@@ -6,7 +6,7 @@
  * kernel is one contiguous run of an image with channels last. */
 #include "conv.h"
 
-#define TILE_BYTES ((int64_t)1 << 20) /* bytes of a matrix of windows */
+#define TILE_BYTES ((int64_t)1 << 20) /* target bytes of a matrix of windows */
 #define TILE_PIXELS 128               /* minimum pixels; packing the weights does not pay for fewer rows */
 #define TASKS 16
 #define FEW_PIXELS 256
@@ -14,8 +14,8 @@
 typedef struct job {
         const lg_conv_args *a;
         int64_t size, channels, outputs;   /* size: bytes of an element; the others are per group */
-        int64_t taps, k;                   /* elements of a kernel, of a window */
-        int64_t tile;                      /* pixels per product */
+        int64_t taps, k;                   /* elements of a kernel; elements of a window */
+        int64_t tile;                      /* output pixels per product */
         int64_t images, bands;             /* images per task; or tasks per image (bands of rows) */
         int64_t windows_bytes, slot_bytes; /* bytes for windows; for all scratch of a thread */
         char *w, *scratch;
@@ -80,7 +80,7 @@ typedef struct window {
 
 /* Part of the input gradient that one task computes: rows of one image, or several whole images. */
 typedef struct band {
-        int64_t n, images, top, bottom; /* rows [top, bottom) of the input */
+        int64_t n, images, top, bottom; /* n: first image; rows [top, bottom) of the input */
         int64_t first, end;             /* output pixels whose windows overlap the band */
 } band;
 

@@ -17,11 +17,11 @@ typedef enum way { BY_OUTPUTS, BY_WINDOWS, BY_PIXELS } way;
 typedef struct job {
         const lg_conv_args *a;
         way way;
-        bool joined;               /* a line of a window is contiguous */
+        bool joined;               /* a line of a window is contiguous in the image */
         int64_t channels, outputs; /* channels and outputs per group */
-        int64_t taps, k;           /* elements of a kernel, of a window */
-        int64_t run, per_run;      /* elements per run, vectors per run */
-        int64_t vectors, rows;     /* vectors per window; outputs per block */
+        int64_t taps, k;           /* elements of a kernel; elements of a window */
+        int64_t run, per_run;      /* elements of a contiguous run of a window; vectors per run */
+        int64_t vectors, rows;     /* vectors per window; outputs per register block */
         int64_t lines;             /* lines of pixels after which sums are stored to memory */
         ptrdiff_t line;            /* stride between lines of the input of a part */
         int64_t chunks, slices;    /* slices: parts of the window's vectors, if chunks are few */

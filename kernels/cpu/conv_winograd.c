@@ -41,18 +41,18 @@ void lg_conv_take_tile(lg_dtype t, const void *const *from, int64_t first, int64
 /* Arguments of a call. Tiles are counted over all rows of all images. */
 typedef struct job {
         const lg_conv_args *a; /* as a forward convolution; of kind INPUT_GRAD if weights are rotated */
-        bool ends;             /* there is an epilogue */
-        ptrdiff_t size;        /* bytes of an element */
+        bool ends;             /* the call has an epilogue */
+        ptrdiff_t size;        /* bytes of an image element */
         int side, points;      /* outputs per side of a tile; points per tile */
         int64_t down, across, tiles, block;
         int64_t panels;
-        ptrdiff_t row;                                    /* stride between tiles: channels, padded */
-        ptrdiff_t input_step, product_step, weight_step;  /* strides between points */
-        int64_t input_count, product_count, weight_count; /* elements of a block, and of a panel */
+        ptrdiff_t row;                                    /* stride between transformed tiles: channels, padded */
+        ptrdiff_t input_step, product_step, weight_step;  /* strides between the points of transformed arrays */
+        int64_t input_count, product_count, weight_count; /* elements of a block of tiles, and of a panel of weights */
         const float *zeros;                               /* a pixel of zeros, for those outside the image */
         float *weights, *inputs, *scratch;                /* of all panels, of all tiles (or NULL), of each thread */
         int64_t scratch_count;
-        int64_t start; /* first of the tiles in `inputs` */
+        int64_t start; /* number of the first tile in `inputs` */
 } job;
 
 static const void *pixel_at(const job *j, int64_t n, int64_t row, int64_t col)

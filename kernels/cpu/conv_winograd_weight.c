@@ -7,9 +7,9 @@
  * sums never leave the L2 cache. */
 #include "conv_winograd.h"
 
-#define RUN_BYTES (4 * 1024 * 1024) /* bytes of a run's transformed tiles */
+#define RUN_BYTES (4 * 1024 * 1024) /* maximum bytes of the transformed tiles of a run */
 #define FEW_TILES 96
-#define OUTPUTS (4 * LG_BLOCK_ROWS) /* outputs per part */
+#define OUTPUTS (4 * LG_BLOCK_ROWS) /* maximum outputs per part */
 
 typedef struct job {
         const lg_conv_args *a;

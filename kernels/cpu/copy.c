@@ -9,11 +9,11 @@
 #define STREAMED (1 << 25) /* bytes of a result that is too large for caches to keep until it is read */
 
 typedef struct job {
-        lg_walk walk; /* operand 0: out, operand 1: in */
+        lg_walk walk; /* operand 0 is out, operand 1 is in */
         char *out;
         const char *in;
         size_t out_size, in_size;
-        lg_convert_fn load, store; /* NULL: no conversion */
+        lg_convert_fn load, store; /* conversion by way of a compute type; NULL: same dtype */
         bool out_dense, in_dense;
         int64_t row, chunks_per_row;
 } job;

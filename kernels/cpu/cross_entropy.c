@@ -7,8 +7,8 @@
 typedef struct job {
         const lg_cross_entropy_args *a;
         double *losses;
-        double weight;            /* w_i of a row that is not ignored */
-        double on_label, on_each; /* q = weight * (on_label [c = t] + on_each) */
+        double weight;            /* w_i of kernels.h, for rows that are not ignored */
+        double on_label, on_each; /* for each row: q[c] = weight * (on_label [c = t] + on_each) */
         int64_t counted;          /* number of rows that are not ignored */
 } job;
 

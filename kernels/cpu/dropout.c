@@ -58,7 +58,7 @@ DROP(f64, double)
 
 typedef struct job {
         const lg_dropout_args *a;
-        lg_walk walk; /* operand 0: y, operand 1: x */
+        lg_walk walk; /* operand 0 is y, operand 1 is x */
         size_t size;
         int32_t limit;
         double scale;

@@ -20,10 +20,10 @@
  * are accessed by the caller of lg_parallel only, except those of the region. */
 typedef struct lg_pool {
         unsigned era;     /* identifies the process that created the workers */
-        int workers;      /* number of existing threads */
+        int workers;      /* number of worker threads that exist */
         int refused;      /* q->threads for which the system last refused to create a worker; 0: none */
-        atomic_bool busy; /* a region is running */
-        atomic_bool stop; /* workers must exit */
+        atomic_bool busy; /* a region (a loop on several threads) is running */
+        atomic_bool stop; /* workers must exit when they wake up */
         char apart0[LG_CACHE_LINE];
         /* The region: written before it opens, read by workers in it. In the cache line that idle workers poll. */
         lg_range_fn *fn;

@@ -15,7 +15,7 @@ typedef struct filling {
         const lg_fill_args *a;
         lg_walk walk;
         size_t size;
-        const char *values; /* one chunk filled with the value */
+        const char *values; /* a chunk of elements with the fill value */
 } filling;
 
 static void fill_chunk(const filling *f, int64_t first, int64_t n)

@@ -57,9 +57,9 @@ enum { TO, FROM, INDEX };
 /* Arguments of a call. `lines` walks all dimensions but the indexed one (n elements); `row`: size of its innermost. */
 typedef struct job {
         lg_walk lines;
-        int64_t n, row, rest;       /* `lines` has rest * row elements */
+        int64_t n, row, rest;       /* sizes; `lines` has rest * row elements */
         int64_t along[3];           /* strides along the indexed dimension; 0 on the indexed side */
-        int64_t across[3];          /* strides along the row */
+        int64_t across[3];          /* strides along the innermost dimension of `lines` */
         int64_t scale;              /* stride of the indexed dimension on the indexed side */
         int64_t n_piece, row_piece; /* elements of one task in each of the two dimensions */
         bool inner_along;           /* the inner loop runs along the indexed dimension, not the row */
@@ -111,7 +111,7 @@ static int64_t good_ones(int64_t n, const int64_t *index, int64_t limit)
         return i;
 }
 
-/* Check of all indices, in chunks. */
+/* Job that checks all indices, in chunks. */
 typedef struct check {
         const lg_gather_args *a;
         lg_walk walk;

@@ -10,7 +10,7 @@
 #define TILES_OF_A_THREAD 4
 #define COPIES_OF_A_THREAD 2
 
-/* The products of a batch, split into tiles. */
+/* Job that multiplies a batch, split into tiles of C. */
 typedef struct gemm_job {
         const lg_gemm_args *g;
         lg_product_way way;
@@ -70,7 +70,7 @@ static lg_gemm_args product_at(const lg_gemm_args *g, int64_t i)
                 b += at * g->b_batch[d];
                 c += at * g->c_batch[d];
         }
-        if (g->k > 0) { /* otherwise A and B have no elements */
+        if (g->k > 0) { /* if k is 0, A and B have no elements */
                 p.a = lg_byte_at(g->a, a * size);
                 p.b = lg_byte_at(g->b, b * size);
         }

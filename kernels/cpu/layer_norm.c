@@ -6,7 +6,7 @@
 #include "cpu.h"
 #include "simd.h"
 
-#define STRETCHES 64 /* maximum number of stretches */
+#define STRETCHES 64 /* maximum number of ranges of the outer dimension */
 #define SPAN 256     /* elements that are summed in their own type before their sum is added to one in f64 */
 #define ROWS 8       /* rows whose gradients are summed in their own type before their sum is added to one in f64 */
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define CHUNK 4096 /* elements per task */
+#define CHUNK 4096 /* elements of a tensor per task */
 #define PIECE 512  /* elements that are converted to f32 at once */
 
 /* Indices of the tensors of an update: parameter, gradient, states; absent ones are NULL. */
@@ -29,7 +29,7 @@ struct work {
         int64_t count;
         const double *dials; /* inputs of an optimiser step */
         loops loops;
-        double *parts; /* for norms: a sum for each chunk */
+        double *parts; /* for the kernel norms: a partial sum for each chunk */
 };
 
 /* Runs the f32 loop over elements [first, first + n) of 16-bit tensors, of which PIECE are widened at a time. States

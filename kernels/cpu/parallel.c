@@ -34,7 +34,7 @@ int64_t lg__parallel_min = 16384;
 #define PLACES 0x7FFF0000u
 #define AWAITED 0x80000000u
 
-/* Increments of the word `taken`. */
+/* Increments of the word `taken`, for a range taken from the front or from the back. */
 #define FROM_FRONT UINT64_C(1)
 #define FROM_BACK (UINT64_C(1) << 32)
 
@@ -102,7 +102,7 @@ static void sleep_while(lg_pool *p, atomic_uint *word, unsigned value)
 
 static void wake(lg_pool *p, atomic_uint *word, int threads)
 {
-        (void)word, (void)threads; /* all waiters share one condition */
+        (void)word, (void)threads; /* unused: all waiters share one condition */
         pthread_mutex_lock(&p->lock);
         pthread_cond_broadcast(&p->changed);
         pthread_mutex_unlock(&p->lock);

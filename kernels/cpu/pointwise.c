@@ -16,7 +16,7 @@ static inline int64_t i64_param(double v)
 #define param_f64
 #define param_i64 i64_param
 
-/* Defines loops that exist for floats only. */
+/* Define loops of ops with the types FLOAT, for which i64 has none. */
 #define LOOP_OF_f32 LOOP
 #define LOOP_OF_f64 LOOP
 #define LOOP_OF_i64(...)

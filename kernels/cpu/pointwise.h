@@ -14,9 +14,9 @@ typedef void (*lg_loop_fn)(int64_t n, void *out, const void *in0, const void *in
 
 typedef struct lg_loops {
         const char *name;
-        lg_loop_fn of_compute[LG_COMPUTE_COUNT]; /* NULL: unsupported */
+        lg_loop_fn of_compute[LG_COMPUTE_COUNT]; /* loop for each compute type; NULL: unsupported */
         int condition;                           /* slot of the bool input (TERNARY's C), or -1 */
-        bool compare;                            /* the output is bool */
+        bool compare;                            /* the output is bool: a comparison or a test */
         bool scalar_compare;                     /* integers are compared with P0 in f64 */
 } lg_loops;
 

@@ -10,14 +10,14 @@ typedef struct operand {
         lg_dtype dtype;
         size_t size;
         bool direct; /* elements of a chunk are contiguous and need no conversion */
-        bool dense;  /* elements of a chunk are contiguous */
+        bool dense;  /* elements of a chunk are contiguous, but may need conversion */
         bool constant;
 } operand;
 
 typedef struct job {
         lg_walk walk; /* operand 0: the output; then the inputs that are not NULL */
         operand of[LG_WALK_MAX];
-        int slot[LG_WALK_MAX]; /* slot of each operand in the loop's inputs */
+        int slot[LG_WALK_MAX]; /* for each operand: its slot among the loop's inputs */
         lg_compute compute;
         lg_loop_fn loop;
         bool compare, accumulate;

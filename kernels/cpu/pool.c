@@ -3,7 +3,7 @@
 #include "cpu.h"
 #include "simd.h"
 
-#define CLEARED 65536 /* bytes of an image that are cleared at once */
+#define CLEARED 65536 /* minimum bytes of an image that are cleared at once */
 #define AHEAD 4096    /* prefetch distance of gradients, in bytes */
 
 /* Pixels that a window covers along one side: first, first + step, ... below end. `size` includes padding. */

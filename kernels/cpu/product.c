@@ -7,15 +7,15 @@
  * depends only on the size and the strides of the whole product. */
 #include "block.h"
 
-#define DEPTH 512       /* rows of a strip of B */
+#define DEPTH 512       /* maximum rows of a strip of B */
 #define SHORT_DEPTH 256 /* rows of a strip if A is copied, or its columns must stay in the cache */
-#define COLUMNS 256     /* columns of a strip */
+#define COLUMNS 256     /* maximum columns of a strip of B */
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
-#define WIDE_COLUMNS 1024 /* columns of a strip if A is copied */
+#define WIDE_COLUMNS 1024 /* maximum columns of a strip of B if A is copied */
 #define COPIED_ROWS (32 * LG_BLOCK_ROWS)
 #define PAGE 4096      /* bytes; rows at this distance share few sets of the L1 cache */
-#define WIDE_DEPTH 256 /* maximum k for wide blocks */
-#define FETCHED 32     /* steps along k that hide the prefetch of C */
+#define WIDE_DEPTH 256 /* maximum k for wide register blocks */
+#define FETCHED 32     /* minimum steps along k for which C is prefetched */
 #define FEW 16         /* maximum rows for sums along k with AVX2, instead of copying B */
 #define LONG 256       /* minimum k for sums along k with AVX2, instead of copying B */
 

@@ -7,12 +7,12 @@
 #include "product_half.h"
 #include "simd.h"
 
-#define DEPTH 512 /* words of a strip along k */
+#define DEPTH 512 /* maximum words of a strip along k */
 #define COLUMNS 512
 #define ROWS (32 * LG_BLOCK_ROWS)
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
 #define FEW 4                                   /* maximum columns not worth a panel; at most the lanes of a vector */
-#define WIDTH (LG_LANES_f32 * LG_BLOCK_VECTORS) /* columns of a panel of B and of one of sums */
+#define WIDTH (LG_LANES_f32 * LG_BLOCK_VECTORS) /* columns of a panel of B, and of a panel of sums */
 #define APART (DEPTH + 16)                      /* words between packed lines; not a power of 2, for the caches */
 
 static int64_t whole_vectors(int64_t count)
@@ -54,7 +54,7 @@ typedef struct half_product {
         const lg_gemm_args *g;
         const lg_half_words *words;
         bool a_lies, b_lies;         /* A's rows, B's columns can be read as words in place */
-        int64_t steps;               /* words along all of k */
+        int64_t steps;               /* number of words along all of k */
         float *a, *b, *lines, *sums; /* packed A; packed B; lines of B to be transposed; sums */
 } half_product;
 
@@ -349,7 +349,7 @@ void lg_multiply_half(const lg_gemm_args *g, lg_product_way way, void *scratch)
                 for (int64_t m = 0, rows; m < g->m; m += rows) {
                         int64_t step = 0, steps;
                         rows = lg_even_part(g->m - m, ROWS);
-                        do { /* runs once if k is 0 */
+                        do { /* runs once even if k is 0 */
                                 steps = lg_even_part(p.steps - step, DEPTH);
                                 if (m == 0 || steps < p.steps)
                                         pack_b(&p, step, steps, n, cols);

@@ -14,7 +14,7 @@ typedef struct lg_half_end {
 
 /* Format of words, with functions that pack and multiply them. */
 typedef struct lg_half_words {
-        int64_t values; /* values along k in a word */
+        int64_t values; /* number of values along k in a word */
         /* Packs n values of a line along k; a partial word is padded with 0. */
         lg_convert_fn along;
         /* Packs `count` rows along k of `cols` values with the stride `row`, to rows of words with the stride `step`.

@@ -8,7 +8,7 @@
 #include "cpu.h"
 
 #define CHUNK 1024
-#define GROUP 65536 /* reduced elements of one result per task */
+#define GROUP 65536 /* maximum reduced elements of one result per task */
 #define COLUMNS 256
 #define FEW_TASKS 16
 
@@ -69,10 +69,10 @@ typedef struct job {
         size_t size;
         mode mode;
         bool by_columns, native, dense;
-        int64_t block;      /* results per task */
+        int64_t block;      /* maximum results per task */
         int64_t row_blocks; /* by columns: tasks per innermost kept row */
-        int64_t groups;     /* tasks that share the same results */
-        int64_t group;      /* reduced elements per task */
+        int64_t groups;     /* tasks that share the same results, each with other elements */
+        int64_t group;      /* maximum reduced elements per task */
         double *mean;       /* VAR, STD: mean of each result after the first pass; before, its first element */
         bool to_mean;       /* the first pass of VAR and STD is running */
         cell *cells;        /* [group][result], if there are several groups */
@@ -132,7 +132,7 @@ static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, in
                 add_row[j->compute](j->mode, r, r == first, n * rows, row, mean, &sums);
         }
         for (int64_t c = 0; c < n; c++) {
-                ret[c].sum_i64 = sums.sum_i64[c]; /* copies the union's bits */
+                ret[c].sum_i64 = sums.sum_i64[c]; /* copies the bits, whichever member of the union is in use */
                 ret[c].at = sums.at[c];
                 for (int64_t i = 1; i < most; i++)
                         join[j->compute](j->mode, &ret[c], &(cell){.sum_i64 = sums.sum_i64[i * n + c]});

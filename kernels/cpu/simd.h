@@ -181,7 +181,7 @@ LG_SIMD_FOR(f32, float, ps)
 LG_SIMD_FOR(f64, double, pd)
 #undef LG_SIMD_FOR
 #else
-typedef int64_t lg_mask_f32, lg_mask_f64; /* number of lanes */
+typedef int64_t lg_mask_f32, lg_mask_f64; /* number of valid lanes, from the first on */
 LG_INLINE lg_vec_f32 lg_vec_all_f32(float x)
 {
         return (lg_vec_f32){x, x, x, x};

@@ -5,7 +5,7 @@
  * many are selected with a heap, then sorted by merging. */
 #include "cpu.h"
 
-#define RUN 16 /* elements that insertion sort sorts */
+#define RUN 16 /* elements of a run that insertion sort sorts */
 #define CHUNK 512
 
 /* ---- keys ---- */
@@ -64,7 +64,7 @@ LINES(32)
 LINES(64)
 
 typedef void (*line_fn)(int64_t, int64_t, const void *, const int64_t *, void *);
-/* Functions by size of an element in bytes. */
+/* Functions for one line, indexed by the size of an element in bytes. */
 static const line_fn pick_line[9] = {[1] = pick_8, [2] = pick_16, [4] = pick_32, [8] = pick_64};
 static const line_fn place_line[9] = {[1] = place_8, [2] = place_16, [4] = place_32, [8] = place_64};
 
@@ -78,7 +78,7 @@ typedef struct job {
         const lg_sort_args *a;
         int64_t room;  /* records per line in memory at once: k if selected with a heap, else n */
         bool borrows;  /* the line's indices serve as second buffer; else scratch has two */
-        void *scratch; /* for each thread */
+        void *scratch; /* records of each thread */
         lg_queue *q;
 } job;
 
