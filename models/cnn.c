@@ -1,4 +1,4 @@
-/* cnn.c - two 3x3 convolutions, pooling, two linear layers, for Fashion-MNIST. */
+/* cnn.c - a network of two 3x3 convolutions, max pooling and two linear layers, for Fashion-MNIST. */
 #include "models.h"
 
 lg_module *lg_model_cnn(lg_ctx *c)

@@ -1,4 +1,4 @@
-/* csv.c - the figures of each epoch in a file. */
+/* csv.c - writes the figures of each epoch to a CSV file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static bool unwritten(csv *file, run *r)
         return lg_set_error(r->c, LG_ERR_IO, "%s cannot be written: %s", file->name, strerror(errno));
 }
 
-/* Goes behind the last line that is whole and of an epoch before this one. */
+/* Keeps the complete lines of epochs before the current one and removes the rest. Returns false after an error. */
 static bool keep_lines(csv *file, run *r)
 {
         char line[256];

@@ -1,20 +1,20 @@
-/* csv.h - the figures of each epoch in a file, and the picture that is drawn of it. */
+/* csv.h - a CSV file with the figures of each epoch, and the picture that is drawn from it. */
 #ifndef CSV_H
 #define CSV_H
 
 #include "run.h"
 
-/* The file of figures: the one asked for, or one beside the picture while the program runs. */
+/* The CSV file: that of --csv, or a temporary one named after the picture of --plot. */
 typedef struct csv {
-        FILE *f; /* NULL: none is wanted */
+        FILE *f; /* NULL if this process writes no file */
         char name[4096];
         bool temporary;
 } csv;
 
-/* Begins the file, or, in a run that goes on, keeps what it has of the epochs that are done. False: an error. */
+/* Creates the file, or keeps its lines of finished epochs if the run is resumed. Returns false after an error. */
 bool csv_open(csv *file, run *r);
 void csv_write(csv *file, run *r, const figures *f);
-/* Draws the picture, if there is no error. */
+/* Closes the file and draws the picture of --plot, unless there is an error. */
 void csv_close(csv *file, run *r);
 
 #endif

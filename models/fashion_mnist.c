@@ -1,4 +1,4 @@
-/* fashion_mnist.c - trains a network on Fashion-MNIST: an example of how libgrad is used. */
+/* fashion_mnist.c - a program that trains a network on Fashion-MNIST, as an example of how libgrad is used. */
 #include <signal.h>
 #include "csv.h"
 #include "plot.h"
@@ -15,8 +15,8 @@ static void tell(run *r, const figures *f)
         run_flush(r, stdout, "the standard output");
 }
 
-/* Figures of the test set, by the averages of the weights where there are some. The weights of the best epoch are kept
- * if that is asked for. */
+/* Computes the figures of the test set in *f, with the moving averages of the weights if there are any. If keep_best
+ * and this epoch is the best one, saves its weights. */
 static void test(run *r, figures *f, report *filled, bool keep_best)
 {
         progress p;
@@ -43,7 +43,7 @@ static bool is_done(const run *r)
         return r->epoch > r->o->epochs || r->step >= r->last_step || has_stopped_early(r);
 }
 
-/* The next epoch begins, unless this one was cut off by --steps. */
+/* Moves on to the next epoch, unless --steps has cut this one off, and saves the run. */
 static void end_epoch(run *r)
 {
         if (r->midway)
@@ -54,7 +54,8 @@ static void end_epoch(run *r)
         saving_write(r);
 }
 
-/* Trains to the end, or until Ctrl-C; false: the result is not to be told. */
+/* Trains to the end, or until Ctrl-C. Returns false if there is no result to print: after an error, or if the run was
+ * interrupted and can be resumed. */
 static bool train(run *r, csv *file, figures *f, report *last)
 {
         progress p;
@@ -95,7 +96,7 @@ static void tell_result(run *r, const figures *f, const report *last)
         run_flush(r, stdout, "the standard output");
 }
 
-/* What was interrupted is saved, and how it goes on is the last line. */
+/* Saves an interrupted run, unless that is done, and prints the command that resumes it. */
 static void tell_command(run *r, char *const *argv)
 {
         if (r->saved_step != r->step && !saving_write(r))
@@ -119,7 +120,8 @@ static void run_to_end(run *r, csv *file, char *const *argv)
                 tell_command(r, argv);
 }
 
-/* 0; 2: something that was given is wrong; 1: all other failures, such as a full disk. */
+/* Returns the exit status: 0; 2 if an argument, an input file or a device is wrong; 1 for other failures, such as a
+ * full disk. */
 static int exit_code(const run *r)
 {
         if (r->unwritten)
@@ -176,8 +178,8 @@ int main(int argc, char **argv)
         }
         if (p != PARSED_OK)
                 return p == PARSED_HELP ? 0 : 2;
-        setvbuf(stdout, NULL, _IOLBF, 0); /* each line at once, also into a pipe */
-        signal(SIGPIPE, SIG_IGN);         /* a gnuplot that fails is told as an error */
+        setvbuf(stdout, NULL, _IOLBF, 0); /* writes each line at once, also into a pipe */
+        signal(SIGPIPE, SIG_IGN);         /* a failure of gnuplot is reported as an error */
         run_catch_interrupt();
         lg_ctx *c = lg_open(.threads = (int)o.threads, .seed = (uint64_t)o.seed);
         if (!c) {

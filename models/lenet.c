@@ -1,4 +1,4 @@
-/* lenet.c - LeNet-5 (LeCun et al. 1998) with ReLU and maximum pooling. */
+/* lenet.c - LeNet-5 (LeCun et al. 1998) with ReLU and max pooling. */
 #include "models.h"
 
 lg_module *lg_model_lenet(lg_ctx *c)

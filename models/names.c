@@ -1,4 +1,4 @@
-/* names.c - the networks by name. */
+/* names.c - the example networks by name. */
 #include <string.h>
 #include "models.h"
 

@@ -1,4 +1,4 @@
-/* options.c - the command line of the training programs. */
+/* options.c - the command line of fashion-mnist. */
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -80,7 +80,7 @@ static bool whole_number(const char *name, const char *text, int64_t least, int6
         return true;
 }
 
-/* A number of threads, or "auto". */
+/* Parses a number of threads; "auto" is -1. Returns false after a message on stderr, as the functions below do. */
 static bool thread_count(const char *name, const char *text, int64_t *ret)
 {
         if (!strcmp(text, "auto"))
@@ -103,7 +103,7 @@ static bool positive(const char *name, const char *text, double *ret)
         return true;
 }
 
-/* A decay of averages. */
+/* Parses the decay of a moving average: from 0 to less than 1. */
 static bool decay(const char *name, const char *text, double *ret)
 {
         char *end;
@@ -116,7 +116,7 @@ static bool decay(const char *name, const char *text, double *ret)
         return true;
 }
 
-/* One of some words, which end with NULL. */
+/* Accepts text if it is one of `words`, a list that ends with NULL. */
 static bool word(const char *name, const char *text, const char *const *words, const char **ret)
 {
         for (int i = 0; words[i]; i++)
@@ -204,7 +204,7 @@ static bool file(const char *name, const char **ret)
         return *optarg != 0;
 }
 
-/* What is saved, and when it ends. */
+/* Handles the options for saving, resuming, early stopping and prediction. */
 static bool take_saving(options *o, int option)
 {
         switch (option) {
@@ -291,7 +291,7 @@ static bool wrong(const char *program, const char *words)
         return false;
 }
 
-/* Options that need or exclude each other; what others decide. */
+/* Checks options that need or exclude each other, and sets defaults that depend on other options. */
 static bool settle(options *o, const char *program)
 {
         if (o->save_every && !o->save)

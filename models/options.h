@@ -1,4 +1,4 @@
-/* options.h - the command line of the training programs. */
+/* options.h - the command line of fashion-mnist. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -7,8 +7,8 @@
 
 typedef struct options {
         const char *model, *amp, *optimizer, *schedule, *device, *data, *csv, *plot;
-        const char *save, *resume, *keep_best, *predict, *weights; /* files; NULL: not given */
-        double lr, ema;                                            /* below 0: not given */
+        const char *save, *resume, *keep_best, *predict, *weights; /* names of files; NULL: not given */
+        double lr, ema;                                            /* negative: not given */
         int64_t epochs, batch, steps, log_steps, seed, threads, save_every, early_stop;
         int64_t timeout; /* in seconds */
         int64_t workers; /* -1: auto */
@@ -16,9 +16,9 @@ typedef struct options {
 } options;
 
 typedef enum parsed { PARSED_OK, PARSED_HELP, PARSED_WRONG } parsed;
-/* Fills ret; prints the help or one line on stderr where there is nothing to train. */
+/* Parses the command line into *ret. If there is nothing to train, prints the help, or a message on stderr. */
 parsed options_parse(int argc, char **argv, options *ret);
-/* The number of a schedule, and its name. */
+/* Return the number of a schedule by its name, and the reverse. */
 int64_t options_schedule_number(const char *name);
 const char *options_schedule(int64_t number);
 

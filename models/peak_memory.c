@@ -1,6 +1,6 @@
-/* peak_memory.c - the peak resident size of training steps of resnet18 above what was resident before the first one.
+/* peak_memory.c - measures the peak resident memory of training steps of resnet18 above that before the first step.
  *
- * peak-memory [batch [steps [threads]]] prints bytes; tools/peak-memory runs it beside PyTorch.
+ * peak-memory [batch [steps [threads]]] prints bytes; tools/peak-memory compares them with PyTorch's.
  */
 #include <stdlib.h>
 #include "models.h"

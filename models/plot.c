@@ -1,4 +1,4 @@
-/* plot.c - loss and accuracy curves as a picture, by gnuplot. */
+/* plot.c - curves of loss and accuracy as a PNG picture, drawn by gnuplot. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ bool plot_possible(void)
         return false;
 }
 
-/* Sets a variable of gnuplot to a text: in single quotes, those inside it doubled. */
+/* Sets a variable of gnuplot to `text` in single quotes; quotes inside it are doubled. */
 static void set(FILE *f, const char *variable, const char *text)
 {
         fprintf(f, "%s = '", variable);
@@ -31,7 +31,7 @@ static void set(FILE *f, const char *variable, const char *text)
         fputs("'\n", f);
 }
 
-/* Commands that draw a panel for the loss and one for the accuracy, with at most ten numbers of epochs below each. */
+/* Commands that draw a panel for the loss and one for the accuracy, with at most ten epoch numbers on each axis. */
 static const char panels[] =
         "set datafile separator ','\n"
         "stats figures skip 1 using 4 name 'accuracy' nooutput\n"

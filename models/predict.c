@@ -1,4 +1,4 @@
-/* predict.c - what is in a picture, by weights that were trained. */
+/* predict.c - classifies a picture by trained weights. */
 #include <string.h>
 #include "models.h"
 #include "predict.h"
@@ -9,7 +9,8 @@
 
 /* ---- weights ---- */
 
-/* How the names of a network's weights begin in a file: of a run, those of its averages where it has some. */
+/* Returns the prefix of the names of a network's weights in a file, or NULL. The file of a run has one: that of the
+ * averages if it has averages. */
 static const char *prefix_in(lg_ctx *c, const char *path)
 {
         static const char *const prefixes[] = {"average.average.model.", "model."};
@@ -25,7 +26,8 @@ static const char *prefix_in(lg_ctx *c, const char *path)
         return found;
 }
 
-/* The network that a file has the weights of, with them. */
+/* Returns the network whose weights the file of --weights has, with these weights; NULL and an error if there is none.
+ */
 static lg_module *load(lg_ctx *c, const options *o)
 {
         const char *prefix = prefix_in(c, o->weights);
@@ -48,7 +50,7 @@ static lg_module *load(lg_ctx *c, const options *o)
 
 /* ---- pictures ---- */
 
-/* (1, 1, 28, 28) f32 in [0, 1]. */
+/* Reads a PNG file as (1, 1, 28, 28), f32 in [0, 1], resized if necessary. */
 static lg_tensor *picture(lg_ctx *c, const char *path)
 {
         lg_tensor *grey = lg_read_png(c, path, .channels = 1);

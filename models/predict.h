@@ -1,4 +1,4 @@
-/* predict.h - what is in a picture, by weights that were trained: --predict and --weights. */
+/* predict.h - classifying a picture by trained weights: --predict and --weights. */
 #ifndef PREDICT_H
 #define PREDICT_H
 
@@ -6,7 +6,8 @@
 #include <grad.h>
 #include "options.h"
 
-/* Writes the classes with their probabilities to f, best first. False: the context has an error. */
+/* Writes the classes with their probabilities to f, the most likely first. Returns false if the context has an error.
+ */
 bool predict(FILE *f, lg_ctx *c, const options *o);
 
 #endif

@@ -1,4 +1,5 @@
-/* progress.c - how far an epoch is, loss, images per second, time left: as a bar on a terminal, else as lines. */
+/* progress.c - shows the progress of an epoch, loss, images per second and time left: as a bar on a terminal, else as
+ * lines. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -6,7 +7,7 @@
 #include "progress.h"
 
 #define WIDTH 24
-#define EACH 0.1      /* seconds between two pictures */
+#define EACH 0.1      /* seconds between updates of the bar */
 #define EACH_LINE 5.0 /* seconds between two lines */
 
 double seconds(void)

@@ -1,4 +1,4 @@
-/* progress.h - how far an epoch is, for whoever watches: a bar on a terminal, else a line now and then. */
+/* progress.h - the progress of an epoch on stderr: a bar on a terminal, else a line every five seconds. */
 #ifndef PROGRESS_H
 #define PROGRESS_H
 
@@ -7,18 +7,18 @@
 
 typedef struct progress {
         bool on, terminal;
-        double start, shown; /* by the clock of seconds() */
+        double start, shown; /* begin and last output, by the clock of seconds() */
         const char *what;    /* "epoch" or "test" */
         int64_t epoch, epochs;
-        int64_t steps_before, images_before; /* done before the start */
+        int64_t steps_before, images_before; /* done before the start, if the epoch was resumed */
 } progress;
 
-/* Seconds on a clock that never goes back. */
+/* Returns the seconds of a monotonic clock. */
 double seconds(void);
 void progress_begin(progress *p, const char *what, int64_t epoch, int64_t epochs, bool quiet);
-/* Whether it is time to show something: a tenth of a second, or off a terminal five seconds, after the last time. */
+/* Returns whether output is due: a tenth of a second, or without a terminal five seconds, after the last one. */
 bool progress_due(const progress *p);
-/* step of steps is done, with `images` so far; loss is their mean. */
+/* Shows that `step` of `steps` steps are done, with `images` images so far, whose mean loss is `loss`. */
 void progress_show(progress *p, int64_t step, int64_t steps, int64_t images, double loss);
 void progress_end(progress *p);
 

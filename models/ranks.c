@@ -1,4 +1,4 @@
-/* ranks.c - what the processes of a run do together beside their gradients. */
+/* ranks.c - a run on several processes: devices, sums, and agreement about signals and files. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@ int64_t ranks_count(const run *r)
         return lg_group_size(r->group);
 }
 
-/* Processes on one machine divide its cores, unless the launcher or the user has done so. */
+/* Divides the cores of a machine among its processes, unless the launcher or the user has chosen the number of threads.
+ */
 static void divide_cores(run *r)
 {
         const lg_group *g = r->group;
@@ -34,7 +35,7 @@ lg_device ranks_open(run *r)
         if (!r->o->group)
                 return r->o->device ? lg_parse_device(c, r->o->device) : lg_try_cuda(c, 0);
         if (!r->o->device)
-                lg_set_default_device(c, lg_try_cuda(c, 0)); /* that of the group follows from it */
+                lg_set_default_device(c, lg_try_cuda(c, 0)); /* the group's device follows from it */
         r->group = lg_group_open(c, .timeout = (double)r->o->timeout);
         lg_set_default_device(c, lg_cpu());
         if (!r->group)
@@ -96,7 +97,7 @@ bool ranks_have(run *r, const char *option, const char *path)
 void ranks_end(run *r)
 {
         if (r->group)
-                lg_barrier(r->group); /* and where the context has an error, the others get it */
+                lg_barrier(r->group); /* an error of this process is passed on to the others */
         if (!lg_error(r->c))
                 return;
         if (ranks_count(r) > 1)

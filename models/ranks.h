@@ -1,24 +1,24 @@
-/* ranks.h - a run on several processes: --group. Without it, all of this is about one process. */
+/* ranks.h - a run on several processes: --group. Without --group, a run counts as one process. */
 #ifndef RANKS_H
 #define RANKS_H
 
 #include "run.h"
 
-/* Joins the group, if --group asks for one. Returns the device of this process. */
+/* Joins the group, if --group is given. Returns the device of this process. */
 lg_device ranks_open(run *r);
-/* Makes the network data-parallel. All processes have read --resume's file, and the same run in it. */
+/* Makes the network data-parallel. Returns false with an error if the processes have resumed different runs. */
 bool ranks_share(run *r);
-/* Whether this process prints, and writes the files. */
+/* Returns whether this process is the one that prints and writes the files, rank 0. */
 bool ranks_first(const run *r);
 int64_t ranks_count(const run *r);
-/* Replaces n numbers by their sums over all processes. */
+/* Replaces each of n numbers by its sum over all processes. Returns false after an error. */
 bool ranks_sum(run *r, double *numbers, int n);
-/* All processes get to know whether one of them was interrupted, r->interrupted, and whether the first wants to show
- * how far it is: the result. */
+/* Sets r->interrupted on all processes if one of them was interrupted. Returns on all processes whether rank 0 is due
+ * to show its progress p, which may be NULL. */
 bool ranks_agree(run *r, const progress *p);
-/* Whether a file is there, on all processes or on none; false, with an error: on some of them. */
+/* Returns whether a file exists, on all processes. Returns false with an error if it exists on some of them only. */
 bool ranks_have(run *r, const char *option, const char *path);
-/* Before the end: no process succeeds where another has failed. Reports the error of the context. */
+/* Waits for all processes before the end, so that none succeeds if another has failed; prints the context's error. */
 void ranks_end(run *r);
 
 #endif

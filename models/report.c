@@ -1,4 +1,4 @@
-/* report.c - a confusion matrix: how often each class was taken for each. */
+/* report.c - a confusion matrix: how often images of each class were classified as each class. */
 #include "report.h"
 
 const char *const report_names[REPORT_CLASSES] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",

@@ -1,4 +1,4 @@
-/* report.h - a confusion matrix: how often each class was taken for each. */
+/* report.h - a confusion matrix: how often images of each class were classified as each class. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -6,14 +6,14 @@
 #include <stdio.h>
 
 #define REPORT_CLASSES 10
-extern const char *const report_names[REPORT_CLASSES]; /* of the classes of Fashion-MNIST */
+extern const char *const report_names[REPORT_CLASSES]; /* of Fashion-MNIST's classes */
 
 typedef struct report {
         int64_t count[REPORT_CLASSES][REPORT_CLASSES]; /* [class][predicted] */
 } report;
 
 void report_add(report *r, const int64_t *labels, const int64_t *predicted, int64_t n);
-/* The matrix, the accuracy (recall) and precision of each class. */
+/* Prints the matrix, and the accuracy (recall) and precision of each class. */
 void report_print(FILE *f, const report *r);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A line "VmHWM:  1234 kB" of /proc/self/status, in bytes; -1: there is none. */
+/* Returns the bytes of a line such as "VmHWM:  1234 kB" of /proc/self/status, or -1 if there is none. */
 static inline int64_t resident(const char *name)
 {
         char line[256];
@@ -20,7 +20,7 @@ static inline int64_t resident(const char *name)
         return kilobytes < 0 ? -1 : kilobytes * 1024;
 }
 
-/* Makes VmHWM, the peak, what is resident now. */
+/* Resets VmHWM, the peak, to the current resident size. */
 static inline void resident_reset(void)
 {
         FILE *f = fopen("/proc/self/clear_refs", "w");

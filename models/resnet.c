@@ -8,7 +8,7 @@ static lg_module *conv_norm(lg_ctx *c, int64_t in, int64_t out, int64_t kernel, 
                 lg_nn_batch_norm2d(c, out));
 }
 
-/* Two convolutions beside the identity, or beside a 1x1 convolution where the shape changes; then ReLU. */
+/* Two convolutions added to the identity, or to a 1x1 convolution if the shape changes; then ReLU. */
 static lg_module *block(lg_ctx *c, int64_t in, int64_t out, int64_t stride)
 {
         lg_module *body =

@@ -45,7 +45,7 @@ static void make_schedule(run *r, const options *o)
                 r->schedule = lg_step_lr(r->opt, (o->epochs + 2) / 3);
 }
 
-/* Shifts, mirrors and, at the end, floats in [0, 1], as the images of the test set are. */
+/* Shifts and mirrors images at random, and converts them to floats in [0, 1], as the test images are. */
 static lg_dataset *augmented(lg_ctx *c, lg_dataset *images)
 {
         return lg_dataset_transform(
@@ -96,14 +96,14 @@ void run_flush(run *r, FILE *f, const char *name)
 
 /* ---- training ---- */
 
-/* Images in this batch of all processes together. */
+/* Returns the number of images in this batch on all processes together. */
 static int64_t images_of(const run *r, const lg_batch *b)
 {
         const int64_t each = r->o->batch * ranks_count(r);
         return b->index + 1 < b->count ? each : r->train_images - b->index * each;
 }
 
-/* Of all processes. Reading a loss waits for the device: only where it was asked for. */
+/* Prints the loss over all processes every --log-steps steps; only then, as reading a loss waits for the device. */
 static void log_step(run *r, const lg_batch *b, const lg_tensor *loss)
 {
         if (!r->o->log_steps || r->step % r->o->log_steps)
@@ -116,8 +116,8 @@ static void log_step(run *r, const lg_batch *b, const lg_tensor *loss)
         run_flush(r, stdout, "the standard output");
 }
 
-/* The mean of all processes' gradients is that of all images: where this process has more or fewer than its share, its
- * loss counts as much more or less. */
+/* Returns the loss times this process's share of the batch, relative to an equal share: the mean of all processes'
+ * gradients is then that of all images. */
 static lg_tensor *weighted(run *r, const lg_batch *b, lg_tensor *loss)
 {
         const int64_t share = lg_size_of(b->x, 0) * ranks_count(r), all = images_of(r, b);
@@ -148,7 +148,7 @@ static void train_step(run *r, const lg_batch *b, lg_tensor *sum)
         r->midway = b->index + 1 < b->count;
 }
 
-/* The loss of the epoch so far, of all processes. */
+/* Returns the sum of losses of the epoch so far, over all processes. */
 static double read_sum(run *r, const lg_tensor *sum)
 {
         double value = lg_item(sum);
@@ -156,7 +156,7 @@ static double read_sum(run *r, const lg_tensor *sum)
         return value;
 }
 
-/* Saves the run, if that is wanted after this step. */
+/* Saves the run if --save is given and the run stops here or --save-every is due. */
 static void save_step(run *r, const lg_tensor *sum, bool stops)
 {
         bool is_due = r->o->save_every && r->step % r->o->save_every == 0;
@@ -167,7 +167,7 @@ static void save_step(run *r, const lg_tensor *sum, bool stops)
         r->stopped = stops;
 }
 
-/* The sum of losses stays on the device, and is read now and then. */
+/* Keeps the sum of losses on the device, and reads it only now and then. */
 double run_train_epoch(run *r, progress *p)
 {
         lg_scope scope = lg_scope_begin(r->c);
@@ -206,7 +206,7 @@ static void count_classes(run *r, lg_tensor *labels, lg_tensor *predicted)
         free(host);
 }
 
-/* The report of all processes. */
+/* Adds up the reports of all processes. */
 static void join_report(run *r)
 {
         double all[REPORT_CLASSES * REPORT_CLASSES];
@@ -218,7 +218,7 @@ static void join_report(run *r)
                         counts[i] = (int64_t)all[i];
 }
 
-/* Figures of a share of the test set become those of all of it. */
+/* Computes the figures of the whole test set from those of each process's share. */
 static void join_figures(run *r, const lg_tensor *sum, const lg_tensor *right, int64_t images, figures *f)
 {
         double all[] = {lg_item(sum), (double)lg_item_i64(right), (double)images};

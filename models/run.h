@@ -1,4 +1,4 @@
-/* run.h - a training on Fashion-MNIST: what it needs, a pass over the training set, the figures on the test set. */
+/* run.h - a training run on Fashion-MNIST: its parts, training for an epoch, and testing. */
 #ifndef RUN_H
 #define RUN_H
 
@@ -8,58 +8,58 @@
 #include "progress.h"
 #include "report.h"
 
-/* All that a run needs. What could not be made is NULL, and the context says why. */
+/* The parts and the state of a run. Parts that could not be made are NULL, and the context has an error. */
 typedef struct run {
         lg_ctx *c;
         const options *o;
-        lg_group *group; /* NULL: --group was not given */
+        lg_group *group; /* NULL without --group */
         lg_module *net;
         lg_optimizer *opt;
-        lg_scheduler *schedule; /* NULL: none */
-        bool each_step;         /* the schedule goes on after each step, not after each epoch */
-        lg_scaler *scaler;      /* used with f16 */
-        lg_ema *average;        /* NULL: none */
+        lg_scheduler *schedule; /* NULL: constant rate */
+        bool each_step;         /* the schedule steps after each training step, not after each epoch */
+        lg_scaler *scaler;      /* only used with f16 */
+        lg_ema *average;        /* of --ema, or NULL */
         lg_loader *train, *test;
-        int64_t train_images; /* in an epoch, of all processes */
-        lg_checkpoint *saved; /* what --save writes and --resume reads; NULL: neither is wanted */
+        int64_t train_images; /* per epoch, of all processes */
+        lg_checkpoint *saved; /* for --save and --resume, or NULL without both */
         int64_t last_step;
-        int64_t saved_step; /* of the last save; -1: none */
-        bool midway;        /* the epoch under way is not at its end */
-        bool stopped;       /* it was saved in the midst of an epoch, after which no step was made */
-        bool interrupted;   /* Ctrl-C has come, to one of the processes */
-        bool unwritten;     /* a file that was open could not be written */
-        report *report;     /* filled by evaluate; NULL: not wanted */
+        int64_t saved_step; /* step of the last save; -1: none */
+        bool midway;        /* the current epoch is not finished */
+        bool stopped;       /* saved in the middle of an epoch, where training ends */
+        bool interrupted;   /* a process has received Ctrl-C or SIGTERM */
+        bool unwritten;     /* writing to an open file has failed */
+        report *report;     /* filled by run_evaluate(), or NULL */
 
-        /* What changes, and is saved. */
+        /* State that is saved in a checkpoint, except for amp. */
         int64_t step;
-        int64_t epoch;           /* the one that is under way, from 1 */
-        int64_t images;          /* of it so far, of all processes */
-        double loss_sum, spent;  /* their losses where it was saved; seconds */
-        double best;             /* test accuracy */
-        int64_t best_epoch;      /* 0: none yet */
-        int64_t schedule_number; /* which one */
-        int64_t augment;         /* 0 or 1 */
-        lg_dtype amp;            /* of lg_autocast() around the network; LG_F32: no casts */
+        int64_t epoch;           /* the current one, from 1 */
+        int64_t images;          /* processed in the epoch, by all processes */
+        double loss_sum, spent;  /* the epoch's losses at the last save; its seconds */
+        double best;             /* best test accuracy so far */
+        int64_t best_epoch;      /* its epoch; 0: none yet */
+        int64_t schedule_number; /* of --schedule */
+        int64_t augment;         /* 1 with --augment, else 0 */
+        lg_dtype amp;            /* dtype of lg_autocast() around the network; LG_F32: no casts */
 } run;
 
-/* The figures of an epoch. */
+/* The figures of an epoch: mean losses, test accuracy, seconds of training. */
 typedef struct figures {
         double train_loss, test_loss, accuracy, time;
 } figures;
 
-/* Makes everything; the context has an error where that fails. What is saved is where r is. */
+/* Makes all parts of *r, or sets an error in c. *r must not move afterwards: the checkpoint points into it. */
 void run_make(run *r, lg_ctx *c, const options *o);
-/* From now on Ctrl-C or SIGTERM ends a run after its step; a second one ends the program. */
+/* Lets Ctrl-C or SIGTERM end a run after its current step; a second signal ends the program. */
 void run_catch_interrupt(void);
-/* Whether one has come to this process; r->interrupted says what all have agreed on. */
+/* Returns whether this process has received a signal. r->interrupted is what all processes have agreed on. */
 bool run_interrupted(void);
-/* Passes over the rest of the epoch's batches, saving where that is wanted; the mean loss of the epoch. */
+/* Trains on the rest of the epoch's batches, saves if that is due, and returns the mean loss of the epoch. */
 double run_train_epoch(run *r, progress *p);
-/* Loss and accuracy on the test set. */
+/* Computes loss and accuracy on the test set in *f. */
 void run_evaluate(run *r, progress *p, figures *f);
-/* Puts the averages of the weights into the network, where there are some, or the weights back. */
+/* Exchanges the weights and their moving averages, if there are any; a second call exchanges them back. */
 void run_swap(run *r);
-/* Sends what was written to its file, which may be full. */
+/* Flushes f, the file called `name`, and sets an error if that fails, as on a full disk. */
 void run_flush(run *r, FILE *f, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* saving.c - checkpoints of a run, its best weights, and the command that goes on. */
+/* saving.c - checkpoints of a run, its best weights, and the command that resumes it. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ void saving_begin(run *r)
         lg_checkpoint_add_i64(k, "best_epoch", &r->best_epoch);
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 const char *saving_model_in(lg_ctx *c, const char *path, const char *prefix)
 {
@@ -45,7 +45,7 @@ const char *saving_model_in(lg_ctx *c, const char *path, const char *prefix)
         return found;
 }
 
-/* Says what does not fit, in the words of the options. */
+/* Replaces the error of a failed load by one that names the options that do not fit. Returns false. */
 static bool refuse(run *r)
 {
         lg_ctx *c = r->c;
@@ -92,7 +92,7 @@ bool saving_resume(run *r)
 
 /* ---- writing ---- */
 
-/* False: there is something at the path that is not to be replaced; an error. */
+/* Returns whether the path is a new file (*ret_is_new) or a regular file that may be replaced; else sets an error. */
 static bool is_replaceable(run *r, const char *option, const char *path, bool *ret_is_new)
 {
         struct stat facts;
@@ -105,7 +105,8 @@ static bool is_replaceable(run *r, const char *option, const char *path, bool *r
                lg_set_error(r->c, LG_ERR_IO, "%s %s: it cannot be written: %s", option, path, strerror(errno));
 }
 
-/* Nothing is lost by a first save. Weights that are not trained are no result. */
+/* Writes new files at once, as a test: a first save loses nothing. Untrained weights are no result and are removed
+ * again. */
 bool saving_possible(run *r)
 {
         const options *o = r->o;
@@ -144,7 +145,7 @@ void saving_keep_best(run *r, double accuracy)
 
 /* ---- the command ---- */
 
-/* A word as a shell takes it. */
+/* Prints a word, quoted for a shell if necessary. */
 static void print_word(FILE *f, const char *word)
 {
         static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:,=@%";
@@ -164,7 +165,7 @@ void saving_print_command(FILE *f, const run *r, char *const *argv)
                 fputs(i ? " " : "", f);
                 print_word(f, argv[i]);
         }
-        if (!r->o->resume || strcmp(r->o->resume, r->o->save)) { /* the last of two counts */
+        if (!r->o->resume || strcmp(r->o->resume, r->o->save)) { /* of two --resume the last one counts */
                 fputs(" --resume ", f);
                 print_word(f, r->o->save);
         }

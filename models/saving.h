@@ -1,22 +1,23 @@
-/* saving.h - a run in a file: --save, --resume and --keep-best. */
+/* saving.h - the files of a run: --save, --resume and --keep-best. */
 #ifndef SAVING_H
 #define SAVING_H
 
 #include "run.h"
 
-/* Names what is saved. Does nothing where no file is wanted. */
+/* Makes the checkpoint and adds all that is saved, if --save or --resume is given. */
 void saving_begin(run *r);
-/* Goes on from --resume's file, or says that it is not there. False: it is there and cannot be; an error. */
+/* Loads the file of --resume, or prints that it does not exist yet. Returns false with an error if it cannot be used.
+ */
 bool saving_resume(run *r);
-/* The model whose weights a file has under that prefix; NULL: none of these. The context must have no error. */
+/* Returns the name of the model whose weights the file has under `prefix`, or NULL. The context must have no error. */
 const char *saving_model_in(lg_ctx *c, const char *path, const char *prefix);
-/* True if the first process can write the files of --save and --keep-best now, before hours are spent. */
+/* Returns whether the files of --save and --keep-best can be written, which rank 0 tests before hours of training. */
 bool saving_possible(run *r);
-/* Writes --save's file, if one is wanted. */
+/* Writes the file of --save, if given. Returns false after an error. */
 bool saving_write(run *r);
-/* Notes the accuracy of an epoch; the best one's weights go to --keep-best's file. */
+/* Records the accuracy of an epoch; if it is the best so far, writes the weights to the file of --keep-best. */
 void saving_keep_best(run *r, double accuracy);
-/* Prints the command that goes on from --save's file. */
+/* Prints the command that resumes the run from the file of --save. */
 void saving_print_command(FILE *f, const run *r, char *const *argv);
 
 #endif

@@ -1,11 +1,12 @@
-/* gpu_bench.c - times kernels, small ops, transfers and training steps on a device, and compares with f64 on the CPU.
+/* gpu_bench.c - times kernels, small ops, transfers and training steps on a device; compares results with f64 on the
+ * CPU.
  *
- * gpu_bench [--device NAME] [--small] [--tf32] [--seconds S] [--batch N] PART...; a part is "device" (alone: only
- * whether it is there), "kernels", "ops", "transfers", "errors" or a model's name. --small: sizes for a simulation;
- * --tf32: f32 products may be TF32, and of kernels and errors only these. Each figure is a line of JSON: microseconds,
- * bytes and operations of a call. The first line names the parts, the last one counts figures, failures and what was
- * left out when the seconds were over. Exit status 1: a figure failed, told in its line; 2: wrong options; 3: figures
- * were left out.
+ * gpu_bench [--device NAME] [--small] [--tf32] [--seconds S] [--batch N] PART...; a part is "device" (as the only part:
+ * checks that the device works), "kernels", "ops", "transfers", "errors" or a model's name. --small: sizes for a
+ * simulation; --tf32: f32 products may use TF32, and only these are measured by kernels and errors. Each figure is a
+ * line of JSON: microseconds, bytes and operations per call. The first line lists the parts, the last one counts
+ * figures, failures and figures left out when the seconds were over. Exit status 1: a figure failed, as its line says;
+ * 2: wrong options; 3: figures were left out.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -15,10 +16,10 @@
 #include "gpu_bench.h"
 
 enum { REPEATS = 7, MOST_CALLS = 5000, CHAIN = 100 };
-#define WARM_UP 0.03 /* seconds, so that clocks are up and caches of the device's libraries are filled */
-#define REPEAT 0.02  /* seconds that a repeat shall take */
-#define LONGEST 1.0  /* seconds, after which no other repeat begins */
-/* Of rows that are many. */
+#define WARM_UP 0.03 /* seconds in which clocks rise and the device's libraries fill their caches */
+#define REPEAT 0.02  /* seconds that a repeat should take */
+#define LONGEST 1.0  /* seconds after which no further repeat begins */
+/* For parts with many rows (bench.quick). */
 enum { QUICK_REPEATS = 5 };
 #define QUICK_WARM_UP 0.015
 #define QUICK_REPEAT 0.01
@@ -30,7 +31,7 @@ double now(void)
         return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Seconds of `calls` calls and a wait. */
+/* Returns the seconds that `calls` calls and a wait for the device take. */
 static double spend(work *w, void (*run)(work *w), int64_t calls)
 {
         double start = now();
@@ -68,7 +69,7 @@ double time_calls(bench *b, work *w, void (*run)(work *w))
 
 /* ---- figures ---- */
 
-/* Text as it may stand between the quotes of JSON. */
+/* Prints text inside a JSON string; quotes, backslashes and control characters are replaced by '. */
 static void print_text(const char *text)
 {
         for (; *text; text++)
@@ -119,7 +120,7 @@ static void add_chain(work *w)
                 x = lg_add(x, w->y);
 }
 
-/* Forward and backward of a chain, as training has them. */
+/* Computes a chain and its gradient, as in training. */
 static void chain_backward(work *w)
 {
         lg_tensor *x = w->x;
@@ -162,7 +163,7 @@ static void train_step(work *w)
         lg_step(w->opt);
 }
 
-/* Of one step that is warmed up. */
+/* Returns the launches of one training step, or a negative number if they are unknown. The step must be warmed up. */
 static int64_t launches_of_step(work *w)
 {
         int64_t before = count_launches();
@@ -210,7 +211,8 @@ static void measure_part(bench *b, const char *part, int64_t batch)
                 measure_model(b, part, batch);
 }
 
-/* The exit status. Lines before and after tell the reader what there must be, and whether all of it is there. */
+/* Measures all parts and returns the exit status. The first and last lines allow a reader to check that nothing is
+ * missing. */
 static int measure_all(bench *b, const char *device, char **parts, int count, int64_t batch)
 {
         b->device = lg_parse_device(b->c, device);
@@ -266,7 +268,7 @@ int main(int argc, char **argv)
                         return 2;
                 }
         }
-        /* NVIDIA's libraries read this once, when they begin; it overrules what a program asks of them. */
+        /* NVIDIA's libraries read this variable once, when they start; it overrides what a program requests. */
         if (!b.tf32)
                 setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
         b.c = lg_open();

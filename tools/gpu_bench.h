@@ -1,4 +1,5 @@
-/* gpu_bench.h - what the parts of gpu_bench share: a clock, what is measured, and figures as lines of JSON. */
+/* gpu_bench.h - declarations shared by the parts of gpu_bench: a clock, the work to measure, figures as lines of JSON.
+ */
 #ifndef GPU_BENCH_H
 #define GPU_BENCH_H
 
@@ -6,7 +7,7 @@
 
 enum { MOST_PARAMETERS = 256 };
 
-/* Takes a result that nobody looks at. */
+/* Discards a result. */
 static inline void drop(const void *result)
 {
         (void)result;
@@ -20,37 +21,38 @@ typedef struct work {
         int64_t size[4];
         lg_tensor *x, *y, *z, *w, *mean, *var;
         lg_list parameters;
-        lg_tensor *room[MOST_PARAMETERS]; /* of the list */
+        lg_tensor *room[MOST_PARAMETERS]; /* storage of `parameters` */
         lg_module *net;
         lg_optimizer *opt;
         lg_scaler *scaler;
-        double bytes, flops; /* of a call; 0: not counted */
+        double bytes, flops; /* per call; 0: not counted */
 } work;
 
 typedef struct bench {
         lg_ctx *c;
         lg_device device;
         bool small, tf32;
-        bool quick;                    /* fewer repeats */
-        double end;                    /* by the clock */
-        int figures, failed, left_out; /* so far */
+        bool quick;                    /* fewer, shorter repeats */
+        double end;                    /* time of now() at which to stop */
+        int figures, failed, left_out; /* numbers so far */
 } bench;
 
-/* Seconds of a clock that only goes forward. */
+/* Returns the seconds of a monotonic clock. */
 double now(void);
-/* Microseconds of one call of run: the median of several repeats of many calls and one wait. -1 on an error. */
+/* Returns the microseconds of one call of run: the median of several repeats, each of many calls and one wait; or -1
+ * after an error. */
 double time_calls(bench *b, work *w, void (*run)(work *w));
-/* Ends the line of a figure: with `, "key": value`, or the context's error instead, which is then forgotten. */
+/* Ends the line of a figure with `, "key": value`, or with the context's error, which is then cleared. */
 void end_figure(bench *b, const char *key, double value);
-/* Ends the line of a figure that is not as it must be. */
+/* Ends the line of a figure that has failed, with the reason. */
 void end_failed(bench *b, const char *why);
-/* Whether the time is over; then what was due is counted as left out. */
+/* Returns whether the time is over, and then counts a figure as left out. */
 bool time_is_over(bench *b);
 
 void measure_kernels(bench *b);
 void measure_transfers(bench *b);
 void measure_errors(bench *b);
-/* Kernels launched and libraries called by CUDA devices so far; -1: not known of this device. */
+/* Returns the number of kernel launches and computing library calls of CUDA devices so far, or -1 if it is unknown. */
 int64_t count_launches(void);
 
 #endif

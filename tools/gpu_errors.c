@@ -1,10 +1,10 @@
-/* gpu_errors.c - how far results on a device are from those in f64 on the CPU, for every op, as a part of gpu_bench.
+/* gpu_errors.c - compares results on a device with those in f64 on the CPU, for every op, as a part of gpu_bench.
  *
  * Both get the same inputs, rounded to the dtype. The error is max|x - ref| / max(1, max|ref|), of the result and of
- * the gradients by the inputs for a gradient in [-1, 1). Limits: of f32 a hundred roundings (2^-24), of f16 (2^-11) and
- * bf16 (2^-8) four, since they are computed in f32 and rounded when they are stored, once for each op that a composite
- * or a derivative takes. A product of TF32 rounds each factor by up to 2^-11; over k terms the error grows as sqrt(k),
- * and so does the result to which it is compared: four roundings for any k.
+ * its gradients with respect to the inputs, for an incoming gradient in [-1, 1). Limits: for f32 a hundred roundings
+ * (2^-24); for f16 (2^-11) and bf16 (2^-8) four, since they are computed in f32 and rounded when they are stored, once
+ * for each op of a composite or a derivative. A product of TF32 rounds each factor by up to 2^-11; over k terms the
+ * error grows as sqrt(k), and so does the result with which it is compared: four roundings for any k.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,8 @@ typedef struct result {
         lg_tensor *y, *gradient[MOST_OPERANDS];
 } result;
 
-/* Of inputs as they are on the CPU, on a device in a dtype. The same random numbers are drawn each time. */
+/* Computes a call and its gradients on a device in a dtype, from inputs on the CPU. Draws the same random numbers each
+ * time. */
 static result compute(lg_ctx *c, const large_call *r, lg_tensor *const *rounded, lg_device device, lg_dtype dtype)
 {
         lg_tensor *x[MOST_OPERANDS] = {NULL};
@@ -31,12 +32,12 @@ static result compute(lg_ctx *c, const large_call *r, lg_tensor *const *rounded,
                 return ret;
         lg_set_random_state(c, (lg_random_state){8, 0});
         lg_tensor *g = lg_uniform(c, -1, 1, lg_shape_of(ret.y), .dtype = LG_BF16, .device = device);
-        g = lg_cast(g, lg_dtype_of(ret.y)); /* the same values in every dtype */
+        g = lg_cast(g, lg_dtype_of(ret.y)); /* has the same values in every dtype */
         lg_grad(LG_LIST(ret.y), LG_LIST_OF(gradients_of(r), x), .grads = LG_LIST(g), .result = ret.gradient);
         return ret;
 }
 
-/* INFINITY where only one of both is finite, or they are infinite in two ways. */
+/* Returns the error of x, or INFINITY if sizes differ, if only one of two values is finite, or if infinities differ. */
 static double error_of(lg_tensor *x, lg_tensor *reference)
 {
         const int64_t n = lg_numel(reference);
@@ -82,7 +83,7 @@ static void measure_row(bench *b, const large_call *r, lg_dtype dtype)
                 rounded[i] = draw_operand(b->c, r, i, dtype);
         result reference = compute(b->c, r, rounded, lg_cpu(), LG_F64);
         result found = compute(b->c, r, rounded, b->device, dtype);
-        /* What is no number of a float dtype is exact. */
+        /* Results of dtypes other than floats must be exact. */
         const double limit = lg_dtype_is_float(lg_dtype_of(found.y)) ? limit_of(b, dtype) : 0;
         double error = lg_error(b->c) ? INFINITY : error_of(found.y, reference.y), slope = 0;
         report(b, r, "", dtype, error, limit);

@@ -1,6 +1,6 @@
-/* gpu_kernels.c - measures the kernels that gpu_kernels.def names, a figure for each row and dtype.
+/* gpu_kernels.c - measures the kernels that gpu_kernels.def lists, a figure for each row and dtype.
  *
- * Bytes are those that must move: each input read once, each output written once.
+ * Bytes are those that must be moved: each input read once, each output written once.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,15 +11,15 @@ enum {
         F64 = 1 << LG_F64,
         F16 = 1 << LG_F16,
         BF16 = 1 << LG_BF16,
-        TF32 = 2 << LG_BOOL, /* products in it, of f32 */
+        TF32 = 2 << LG_BOOL, /* f32 products in TF32 */
         FLOATS = F32 | F16 | BF16,
         PRODUCT = FLOATS | TF32
 };
 
-/* A thing to measure, once for each dtype. Only run is timed. */
+/* A call to measure, once for each dtype. Only run is timed. */
 typedef struct row {
         const char *name, *kernels;
-        unsigned dtypes; /* F32 | ... */
+        unsigned dtypes; /* a sum of bits such as F32 */
         int64_t size[4], small[4];
         void (*make)(work *w);
         void (*run)(work *w);
@@ -27,7 +27,7 @@ typedef struct row {
 
 /* ---- tensors ---- */
 
-/* In [-1, 1), of w's dtype. */
+/* Returns random values in [-1, 1) of w's dtype. */
 static lg_tensor *values(work *w, lg_shape shape)
 {
         return lg_uniform(w->c, -1, 1, shape, .dtype = w->dtype, .device = w->device);
@@ -43,13 +43,14 @@ static lg_tensor *indices(work *w, lg_shape shape, int64_t below)
         return lg_cast(lg_uniform(w->c, 0, below, shape, .device = w->device), LG_I64);
 }
 
-/* Bytes of an element. */
+/* Returns the bytes of an element. */
 static double width(const work *w)
 {
         return (double)lg_dtype_size(w->dtype);
 }
 
-/* size[0] images of size[1] channels, size[2] wide, with channels last, as libgrad keeps them. */
+/* Returns size[0] images of size[1] channels and size[2] x size[2] pixels, stored with channels last, as libgrad does.
+ */
 static lg_tensor *images(work *w)
 {
         lg_tensor *x = values(w, LG_SHAPE(w->size[0], w->size[2], w->size[2], w->size[1]));
@@ -61,7 +62,7 @@ static double image_bytes(const work *w)
         return width(w) * (double)(w->size[0] * w->size[1] * w->size[2] * w->size[2]);
 }
 
-/* ---- elements: x, and w beside it ---- */
+/* ---- elementwise: of x, or of x and w ---- */
 
 static void make_flat(work *w)
 {
@@ -88,7 +89,7 @@ static void make_bias(work *w)
         w->w = values(w, LG_SHAPE(w->size[1]));
 }
 
-/* From f32, or to it. */
+/* Makes x for a conversion to w's dtype: f16 if that is f32, else f32. */
 static void make_convert(work *w)
 {
         const lg_dtype from = w->dtype == LG_F32 ? LG_F16 : LG_F32;
@@ -96,7 +97,7 @@ static void make_convert(work *w)
         w->bytes = (double)(lg_dtype_size(from) + lg_dtype_size(w->dtype)) * (double)w->size[0];
 }
 
-/* Every second column: whole lines are read for half of their elements. */
+/* Takes every second column: whole cache lines are read for half of their elements. */
 static void make_strided(work *w)
 {
         make_matrix(w);
@@ -110,14 +111,14 @@ static void make_transposed(work *w)
         w->x = lg_transpose(w->x, 0, 1);
 }
 
-/* x is written only. */
+/* Counts x as written only. */
 static void make_written(work *w)
 {
         make_flat(w);
         w->bytes /= 2;
 }
 
-/* A bool, one byte, out. */
+/* Counts a bool result, one byte. */
 static void make_test(work *w)
 {
         make_flat(w);
@@ -130,7 +131,7 @@ static void make_comparison(work *w)
         w->bytes = (2 * width(w) + 1) * (double)w->size[0];
 }
 
-/* y is the condition. */
+/* Makes y the condition. */
 static void make_where(work *w)
 {
         lg_shape shape = LG_SHAPE(w->size[0]);
@@ -142,7 +143,7 @@ static void make_where(work *w)
 
 /* ---- products ---- */
 
-/* (size[3] times) m x n from m x k and k x n */
+/* Makes size[3] products (0: one) of m x k by k x n matrices; size is m, n, k. */
 static void make_gemm(work *w)
 {
         int64_t m = w->size[0], n = w->size[1], k = w->size[2], batch = w->size[3] ? w->size[3] : 1;
@@ -152,7 +153,7 @@ static void make_gemm(work *w)
         w->bytes = width(w) * (double)batch * (double)(m * k + k * n + m * n);
 }
 
-/* Images to as many of the same size, by kernels size[3] wide. */
+/* Makes a convolution of images to images of the same size, with kernels size[3] wide. */
 static void make_conv(work *w)
 {
         int64_t channels = w->size[1], wide = w->size[3];
@@ -162,7 +163,7 @@ static void make_conv(work *w)
         w->bytes = 2 * image_bytes(w);
 }
 
-/* Each channel by itself: bytes matter, not operations. */
+/* Makes a depthwise convolution, whose bytes matter, not its operations. */
 static void make_depthwise(work *w)
 {
         w->x = images(w);
@@ -178,7 +179,7 @@ static void make_read(work *w)
         w->bytes /= 2;
 }
 
-/* For the gradient of the bias alone: no product is computed. */
+/* Makes a layer for the gradient of its bias alone, which needs no product. */
 static void make_layer(work *w)
 {
         w->net = lg_nn_sequential(w->c, lg_nn_linear(w->c, 16, w->size[1], .dtype = w->dtype, .device = w->device),
@@ -222,7 +223,7 @@ static void make_cross_entropy(work *w)
         w->bytes = width(w) * (double)(w->size[0] * w->size[1]);
 }
 
-/* ---- look-up: each element, or whole rows, at places y; order; pooling ---- */
+/* ---- look-up of elements or whole rows at indices y; sorting; pooling ---- */
 
 static void make_gather(work *w)
 {
@@ -244,7 +245,7 @@ static void make_index_select(work *w)
         w->y = lg_permutation(w->c, w->size[0], .device = w->device);
 }
 
-/* size[2] times a row of size[0], drawn at random. */
+/* Looks up size[2] random rows in a table of size[0] rows. */
 static void make_embedding(work *w)
 {
         w->x = leaf(w, LG_SHAPE(w->size[0], w->size[1]));
@@ -252,14 +253,14 @@ static void make_embedding(work *w)
         w->bytes = 2 * width(w) * (double)(w->size[2] * w->size[1]);
 }
 
-/* Values and their places. */
+/* Counts values and their indices. */
 static void make_sort(work *w)
 {
         make_matrix(w);
         w->bytes = (2 * width(w) + 8) * (double)(w->size[0] * w->size[1]);
 }
 
-/* Makes a random mask. The host waits for the number of its elements that are not 0. */
+/* Makes a random mask. lg_nonzero() makes the host wait for the number of elements that are not 0. */
 static void make_nonzero(work *w)
 {
         w->x = lg_gt_scalar(values(w, LG_SHAPE(w->size[0], w->size[1])), 0);
@@ -272,8 +273,7 @@ static void make_pool(work *w)
         w->bytes = 1.25 * image_bytes(w);
 }
 
-/* ---- optimisers: size[0] tensors of size[1] elements; bytes: `times` the parameters, as gradients and states are ----
- */
+/* ---- optimisers: size[0] tensors of size[1] elements; bytes are `times` those of the parameters ---- */
 
 static void make_parameters(work *w, double times)
 {
@@ -307,7 +307,7 @@ static bool step_scaled(work *w)
 
 /* ---- the table ---- */
 
-/* Prepares the gradient of y for z, which has the layout of y. */
+/* Makes z, which has the layout of y, the incoming gradient of y; the backward moves `times` the bytes. */
 static void make_backward(work *w, double times, lg_tensor *y, lg_tensor *z)
 {
         w->y = y;
@@ -318,7 +318,7 @@ static void make_backward(work *w, double times, lg_tensor *y, lg_tensor *z)
 #define OF_LINE(name) OF_LINE_2(name, __LINE__)
 #define OF_LINE_2(name, line) OF_LINE_3(name, line)
 #define OF_LINE_3(name, line) name##_of_##line
-/* A result is a pointer, a number or a bool. */
+/* Defines the function that runs `call`, whose result is a pointer, a number or a bool. */
 #define RUN(call)                                                                                                      \
         static void OF_LINE(run)(work * w)                                                                             \
         {                                                                                                              \
@@ -383,7 +383,7 @@ static void measure_row(bench *b, const row *r, lg_dtype dtype)
         lg_empty_cache(b->c);
 }
 
-/* In small sizes some rows are the same. */
+/* Returns whether an earlier row is the same, as some are in small sizes. */
 static bool seen(const bench *b, const row *r)
 {
         for (const row *a = table; b->small && a < r; a++)
@@ -403,6 +403,6 @@ void measure_kernels(bench *b)
                                 measure_row(b, r, (lg_dtype)dtype);
         }
         if (!b->tf32 && !b->small && !time_is_over(b))
-                measure_row(b, table, LG_F32); /* the copy again, with the clocks up */
+                measure_row(b, table, LG_F32); /* the copy again, after clocks have risen */
         b->quick = false;
 }

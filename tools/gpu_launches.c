@@ -1,4 +1,4 @@
-/* gpu_launches.c - how much a program asked of CUDA, from the module that libgrad loaded. */
+/* gpu_launches.c - reads the number of launches so far from the CUDA module that libgrad has loaded. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include "gpu_bench.h"

@@ -1,4 +1,4 @@
-/* gpu_transfers.c - copies between host and device, on a device and between two, as a part of gpu_bench. */
+/* gpu_transfers.c - times copies between host and device, on a device and between two, as a part of gpu_bench. */
 #include <stdio.h>
 #include "gpu_bench.h"
 

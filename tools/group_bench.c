@@ -1,8 +1,8 @@
-/* group_bench.c - how long an all_reduce of a group takes: group_bench [SECONDS [BYTES]...], run by mpirun.
+/* group_bench.c - measures the time of an all_reduce of a group: group_bench [SECONDS [BYTES]...], run by mpirun.
  *
- * Rank 0 prints a line of JSON for each size, f32 numbers that are summed in place: the least and the median of the
- * times of single calls, all of which begin behind a barrier, and those of a sum of as many numbers as a rank adds up
- * by itself. Sizes are 64 KiB to 64 MiB at first. tools/scaling.py fits a model to it.
+ * Rank 0 prints a line of JSON for each size of an f32 tensor that is summed in place: the least and the median time of
+ * single calls, each of which starts after a barrier, and the time of a sum, by one rank alone, of as many numbers as a
+ * rank adds up. The default sizes are 64 KiB to 64 MiB. tools/scaling.py fits a model to these times.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int compare(const void *a, const void *b)
         return (x > y) - (x < y);
 }
 
-/* Rank 0's, on all; false after an error. */
+/* Returns rank 0's go_on on all ranks, or false after an error. */
 static bool agree(lg_ctx *c, lg_group *g, bool go_on)
 {
         lg_scope scope = lg_scope_begin(c);
@@ -33,7 +33,7 @@ static bool agree(lg_ctx *c, lg_group *g, bool go_on)
         return agreed && !lg_error(c);
 }
 
-/* Times of calls, ascending; how many. */
+/* Fills `times` with the seconds of single calls, ascending, and returns their number. */
 static int measure(lg_ctx *c, lg_group *g, lg_tensor *x, double seconds, double *times)
 {
         int n = 0;
@@ -49,7 +49,7 @@ static int measure(lg_ctx *c, lg_group *g, lg_tensor *x, double seconds, double 
         return n;
 }
 
-/* Seconds of a sum of two arrays of so many numbers each, the least of some. */
+/* Returns the seconds of a sum of two arrays of `numbers` f32 numbers each, the least of several tries. */
 static double measure_sum(lg_ctx *c, int64_t numbers)
 {
         double least = 1e9;
@@ -64,7 +64,7 @@ static double measure_sum(lg_ctx *c, int64_t numbers)
         return least;
 }
 
-/* Until ranks that began on one core are on cores of their own. */
+/* Calls all_reduce until ranks that began on one core have moved to cores of their own. */
 static void warm(lg_ctx *c, lg_group *g, double seconds)
 {
         double times[MOST];
@@ -103,7 +103,8 @@ int main(int count, char **words)
                 warm(c, g, 4 * seconds);
         for (int i = 2; ok && i < count; i++)
                 ok = run(c, g, atoll(words[i]), seconds);
-        for (int64_t bytes = 1 << 16; ok && count < 3 && bytes <= 1 << 26; bytes *= 2) /* in small steps at first */
+        for (int64_t bytes = 1 << 16; ok && count < 3 && bytes <= 1 << 26;
+             bytes *= 2) /* smaller steps between the least sizes */
                 for (int64_t more = 0; ok && more < (bytes < 1 << 26 ? 4 : 1); more += bytes < 1 << 17 ? 1 : 2)
                         ok = run(c, g, bytes + more * bytes / 4, seconds);
         if (!ok)

@@ -1,11 +1,11 @@
-/* lg_info.c - what libgrad finds on this machine: a table of devices, or with --bench what they can do.
+/* lg_info.c - lg-info: prints the devices that libgrad finds on this machine, or with --bench their speeds.
  *
  * lg-info [--bench | --group]
  */
 #include <string.h>
 #include "lg_info.h"
 
-/* Takes a result that nobody looks at. */
+/* Discards a result. */
 static void drop(const void *result)
 {
         (void)result;
@@ -34,7 +34,7 @@ static void print_device(lg_ctx *c, lg_device d)
         putchar('\n');
 }
 
-/* Versions are those of the process: the same for all GPUs. */
+/* Prints versions of libraries, which are the same for all GPUs of a process. */
 static void print_cuda(lg_ctx *c, lg_device d)
 {
         lg_device_info_t i;
@@ -51,7 +51,7 @@ typedef struct bench {
         lg_tensor *a, *b;
 } bench;
 
-/* Seconds of one call: as many calls as fit in about 0.2 s, then one wait; the best of three. */
+/* Returns the seconds per call: the best of three repeats, each of as many calls as take 0.1 s, and one wait. */
 static double seconds(bench *b, void (*run)(bench *b))
 {
         double best = -1;
@@ -99,7 +99,7 @@ static void print_speed(double per_second, double unit, const char *name)
                 printf("  %13s", "-");
 }
 
-/* Operations a second in square products, which grow until one takes a while. */
+/* Returns the operations per second of square products, whose size grows until one takes 2 ms. */
 static double product_speed(bench *b, lg_dtype dtype)
 {
         double took = 0, n = 64;
@@ -107,7 +107,7 @@ static double product_speed(bench *b, lg_dtype dtype)
                 n *= 2;
                 b->a = lg_ones(b->c, LG_SHAPE((int64_t)n, (int64_t)n), .dtype = dtype, .device = b->device);
                 b->b = lg_ones(b->c, LG_SHAPE((int64_t)n, (int64_t)n), .dtype = dtype, .device = b->device);
-                multiply(b); /* the first one may look for an algorithm */
+                multiply(b); /* the first one may search for an algorithm */
                 lg_synchronize(b->c);
                 double start = now();
                 multiply(b);
@@ -117,7 +117,7 @@ static double product_speed(bench *b, lg_dtype dtype)
         return 2 * n * n * n / seconds(b, multiply);
 }
 
-/* Copies count the bytes that are moved; on the device what is read and what is written. */
+/* Prints the speeds of a device. Copies count the bytes moved; within the device, reads plus writes. */
 static void measure(lg_ctx *c, lg_device d)
 {
         bool cpu = d.type == LG_DEVICE_CPU;
@@ -151,7 +151,7 @@ static void measure_all(lg_ctx *c, const lg_device *all, int count)
         }
 }
 
-/* Ends the program's work: 0, or 1 where not all was written. */
+/* Flushes the output and returns the exit status: 0, or 1 if not everything was written. */
 static int finish(void)
 {
         if (!fflush(stdout) && !ferror(stdout))

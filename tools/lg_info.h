@@ -1,4 +1,4 @@
-/* lg_info.h - the parts of lg-info. */
+/* lg_info.h - declarations shared by the parts of lg-info. */
 #ifndef LG_INFO_H
 #define LG_INFO_H
 
@@ -13,8 +13,8 @@ static inline double now(void)
         return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Prints, on rank 0, the processes that a launcher has started and how fast they exchange tensors. Reports an error of
- * the context. */
+/* Prints, on rank 0, the processes that a launcher has started and how fast they exchange tensors; prints the context's
+ * error on every rank. */
 void print_group(lg_ctx *c);
 
 #endif

@@ -1,10 +1,10 @@
-/* lg_info_group.c - lg-info --group: the processes of a group, and times of lg_all_reduce_() by size. */
+/* lg_info_group.c - lg-info --group: lists the processes of a group and times lg_all_reduce_() by size. */
 #include <stdlib.h>
 #include <string.h>
 #include "lg_info.h"
 
 enum { NAME = 32, SIZES = 9, ROUNDS = 25 };
-#define SECONDS 5.0 /* after which no round begins */
+#define SECONDS 5.0 /* seconds after which no further round begins */
 
 /* ---- the processes ---- */
 
@@ -27,7 +27,7 @@ static void print_ranks(lg_ctx *c, lg_group *g)
 
 /* ---- measuring ---- */
 
-/* Seconds of one call, of the rank that takes longest; on all ranks the same. Small tensors take several calls. */
+/* Returns the seconds per call of the slowest rank, the same number on all ranks. Small tensors need several calls. */
 static double seconds(lg_ctx *c, lg_group *g, lg_tensor *x, int calls)
 {
         lg_barrier(g);
@@ -57,8 +57,8 @@ static void print_line(int64_t bytes, double *took, int rounds)
                bytes < 1 << 20 ? "KiB" : "MiB", median * 1e6, (double)bytes / median * 1e-9);
 }
 
-/* Sizes by turns, so that what else the machines do meets all of them. All ranks know the same times, and so end
- * together; where the network is slow, without the greatest sizes. */
+/* Measures the sizes by turns, so that other load on the machines affects all of them. All ranks know the same times
+ * and therefore end together. If the network is slow, the largest sizes are left out. */
 static void measure(lg_ctx *c, lg_group *g)
 {
         double took[SIZES][ROUNDS], total = 0;
@@ -66,7 +66,7 @@ static void measure(lg_ctx *c, lg_group *g)
         int rounds = 0, sizes = SIZES;
         for (int i = 0; i < SIZES; i++)
                 x[i] = lg_zeros(c, LG_SHAPE((int64_t)256 << 2 * i), .device = lg_group_device(g));
-        for (int i = 0; i < 3; i++) /* the first time memory is made, and connections */
+        for (int i = 0; i < 3; i++) /* the first calls allocate memory and open connections */
                 seconds(c, g, x[i], 1);
         for (; rounds < ROUNDS && (!rounds || total < SECONDS) && !lg_error(c); rounds++)
                 for (int i = 0; i < sizes; i++) {
@@ -85,7 +85,7 @@ static void measure(lg_ctx *c, lg_group *g)
 
 void print_group(lg_ctx *c)
 {
-        lg_set_default_device(c, lg_try_cuda(c, 0)); /* the group then takes a GPU for each rank, where there are any */
+        lg_set_default_device(c, lg_try_cuda(c, 0)); /* the group then gives each rank a GPU, if there are any */
         lg_group *g = lg_group_open(c, .timeout = 60);
         const int rank = lg_group_rank(g), size = lg_group_size(g);
         if (g && size == 1 && !strcmp(lg_group_transport(g), "none"))

@@ -1,4 +1,4 @@
-/* lg_weights.c - what is in a safetensors file, or what is different in two of them.
+/* lg_weights.c - lg-weights: lists a safetensors file, or prints the differences between two.
  *
  * lg-weights FILE [OTHER]
  */
@@ -17,7 +17,7 @@ static const char help[] =
         "Exit status: 0 if the tensors are the same or one file was listed, 1 if they differ, 2 if something\n"
         "failed.\n";
 
-/* 0: all that was printed is written. */
+/* Flushes the output and returns the exit status: 0, or 2 if not everything was written. */
 static int finish(void)
 {
         if (!fflush(stdout) && !ferror(stdout))

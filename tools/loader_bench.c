@@ -1,7 +1,7 @@
-/* loader_bench.c - how many images a second a loader makes, for tools/loader_torch.py.
+/* loader_bench.c - measures the images per second that a loader makes, for tools/loader_torch.py.
  *
- * loader_bench WORKERS [SECONDS]: 60,000 images of 28 by 28 bytes, shuffled, in batches of 128: a random crop with
- * padding 4, a random horizontal flip, normalised in f32. The best of some epochs.
+ * loader_bench WORKERS [SECONDS]: 60,000 images of 28 by 28 bytes, shuffled, in batches of 128, with a random crop with
+ * padding 4, a random horizontal flip, and normalisation in f32. Prints the speed of the fastest epoch.
  */
 #include <grad.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* ulp.c - the errors of elementwise functions in f32, in units in the last place: ulp [STEP [NAME...]].
  *
- * Prints a table of the largest error of each function, or of those named, over every STEP-th of the 2^32 arguments,
- * all of them at first, and where it is. The references are functions of f64, which are exact enough: their errors are
- * less than 1e-8 ulp of f32. A NaN in place of a number or a number in place of a NaN, and a wrong sign, of 0 too, are
- * infinite errors; infinity stands where the next number would. Each processor takes a part of the arguments.
+ * Prints a table of the largest error of each function, or of those named, over every STEP-th of the 2^32 arguments (by
+ * default all), and the argument with that error. The references are functions of f64, whose errors are less than 1e-8
+ * ulp of f32. A NaN in place of a number, a number in place of a NaN, and a wrong sign, also of 0, are infinite errors;
+ * infinity counts as the number after the largest finite one. Each processor tests a part of the arguments.
  */
 #include <float.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 #include <grad.h>
 
 #if LG_MVEC
-/* glibc announces its vector functions only under -ffast-math. */
+/* glibc declares its vector functions only under -ffast-math. */
 #define VECTOR __attribute__((simd("notinbranch"))) extern
 VECTOR double exp(double);
 VECTOR double expm1(double);
@@ -35,7 +35,7 @@ typedef struct error {
         float at;
 } error;
 
-/* X(name, the reference as a formula of x) */
+/* The functions to test: X(name, the reference as a formula of x). */
 #define EACH(X)                                                                                                        \
         X(exp, exp(x))                                                                                                 \
         X(expm1, expm1(x))                                                                                             \
@@ -70,12 +70,12 @@ enum { FUNCTIONS = sizeof functions / sizeof *functions };
 typedef struct part {
         pthread_t thread;
         const struct function *function;
-        uint64_t first, step, stride; /* arguments: first + i step, then `stride` chunks on */
+        uint64_t first, step, stride; /* first chunk, distance of arguments, distance of chunks */
         error worst;
         bool failed;
 } part;
 
-/* 1 / (the distance of the numbers of f32 next to v), FLT_MIN <= v < 2^128: a power of 2 by its exponent. */
+/* Returns 1 / ulp of f32 at v, FLT_MIN <= v < 2^128: a power of 2, from the exponent of v. */
 static double per_unit(double v)
 {
         uint64_t bits;

@@ -1,10 +1,10 @@
-/* weights_compare.c - what is different in the tensors of two files. */
+/* weights_compare.c - compares the tensors of two files. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "weights.h"
 
-/* A file and what is in it, by name. */
+/* A file and its tensors, sorted by name. */
 typedef struct side {
         const char *path;
         lg_weights *file;
@@ -42,11 +42,12 @@ static void end(side *s)
 /* ---- values ---- */
 
 typedef struct gap {
-        int64_t values, unlike, nans; /* all, those that differ, and of these, those that are NaN in one file */
-        double largest;               /* difference of two numbers */
+        int64_t values, unlike,
+                nans;   /* numbers of values, of values that differ, and of values that are NaN in one file only */
+        double largest; /* largest difference of two numbers */
 } gap;
 
-/* A NaN is like a NaN. */
+/* Compares two values; a NaN is equal to a NaN. */
 static void add_f64(gap *g, double x, double y)
 {
         if (x == y || (isnan(x) && isnan(y)))
@@ -65,7 +66,7 @@ static void add_i64(gap *g, int64_t x, int64_t y)
         g->largest = fmax(g->largest, (double)apart);
 }
 
-/* Whole numbers are compared exactly. */
+/* Compares the values of two tensors: as f64, or exactly as i64 if neither dtype is a float. */
 static gap compare_values(lg_ctx *c, const side *a, const lg_weight *x, const side *b, const lg_weight *y)
 {
         gap g = {0};
@@ -87,7 +88,7 @@ static gap compare_values(lg_ctx *c, const side *a, const lg_weight *x, const si
 /* ---- tensors ---- */
 
 typedef struct tally {
-        int64_t both, same, only[2], unread; /* unread: of a dtype that libgrad does not have */
+        int64_t both, same, only[2], unread; /* unread: number of tensors whose dtype libgrad does not have */
 } tally;
 
 static bool same_shape(const lg_weight *x, const lg_weight *y)
@@ -107,7 +108,7 @@ static void print_gap(const gap *g)
                 printf("; NaN in one file only: %lld", (long long)g->nans);
 }
 
-/* What is different, and where nothing is known of the values, that. */
+/* Prints how a tensor differs, or that its values were not compared. */
 static void print_unlike(const lg_weight *x, const lg_weight *y, bool shapes, bool dtypes, const gap *g)
 {
         const char *before = ": ";
@@ -132,7 +133,7 @@ static void print_unlike(const lg_weight *x, const lg_weight *y, bool shapes, bo
         putchar('\n');
 }
 
-/* A tensor of both files: a line if it is not the same. */
+/* Compares a tensor that is in both files; prints a line if it differs. */
 static void compare_tensor(lg_ctx *c, tally *n, const side *a, const lg_weight *x, const side *b, const lg_weight *y)
 {
         bool shapes = same_shape(x, y), dtypes = !strcmp(x->dtype_name, y->dtype_name);

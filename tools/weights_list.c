@@ -1,14 +1,14 @@
-/* weights_list.c - the tensors of a file with mean and standard deviation, and its texts. */
+/* weights_list.c - lists the tensors of a file with mean and standard deviation, and its metadata. */
 #include <math.h>
 #include <string.h>
 #include "weights.h"
 
-#define MOST_WIDTH 60 /* of names, shapes and keys; longer ones push their line to the right */
+#define MOST_WIDTH 60 /* widest column of names, shapes or keys; longer entries shift the rest of their line */
 
-/* Mean and deviation are those of the finite values, updated with each value (Welford 1962). */
+/* Figures of a tensor. The mean and `squares` are of the finite values, updated with each value (Welford 1962). */
 typedef struct figures {
         int64_t finite, nans, infinite;
-        double mean, squares; /* of the distances to the mean */
+        double mean, squares; /* sum of squared distances from the mean */
 } figures;
 
 static void add(figures *f, double x)
@@ -36,7 +36,7 @@ static void print_figures(const figures *f)
         printf("  %8lld  %8lld\n", (long long)f->nans, (long long)f->infinite);
 }
 
-/* What is in all columns, and how wide they are. */
+/* Totals of all tensors, and the widths of columns. */
 typedef struct table {
         int64_t tensors, values, bytes;
         int name, shape, key;

@@ -1,4 +1,4 @@
-/* weights_values.c - values of tensors in parts, and names and shapes as lg-weights prints them. */
+/* weights_values.c - reads values of tensors in parts, and prints names and shapes, for lg-weights. */
 #include <stdlib.h>
 #include <string.h>
 #include "weights.h"
@@ -48,7 +48,7 @@ void weights_end(weights_part *p)
 
 /* ---- names and shapes ---- */
 
-/* The bytes of the character that a text begins with; those that control a terminal are 0 ... 31, 127 ... 159. */
+/* Returns the bytes of the first character of a text. *ret_controls: it controls a terminal (0 to 31, 127 to 159). */
 static int next_character(const char *text, bool *ret_controls)
 {
         const unsigned char *s = (const unsigned char *)text;
@@ -79,7 +79,7 @@ void weights_print_text(const char *text, int width)
         printf("%*s", width > 0 ? width : 0, "");
 }
 
-/* As much of it as there is room for, and how much it takes. */
+/* Writes a shape as text, for which 256 bytes are always enough, and returns its length. */
 static int shape_text(lg_shape shape, char text[256])
 {
         int n = snprintf(text, 256, "(");

@@ -1,4 +1,4 @@
-/* mpi.c - messages by MPI, version 3 or later: a module compiled once against Open MPI and once against MPICH. */
+/* mpi.c - the transport module for MPI 3 or later, compiled once against Open MPI and once against MPICH. */
 #include <mpi.h>
 #include <limits.h>
 #include <pthread.h>
@@ -11,18 +11,18 @@
 
 typedef struct mpi {
         lg_transport base;
-        struct mpi *next; /* of those that are open */
-        MPI_Comm all;     /* a copy of MPI_COMM_WORLD: other messages of the program do not meet ours */
+        struct mpi *next; /* next one in the list open_ones */
+        MPI_Comm all;     /* copy of MPI_COMM_WORLD, which separates libgrad's messages from the program's */
 } mpi;
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request fits a transfer");
 
-/* Whether an open ended broken: then MPI_Finalize could wait for ever. And whether an open has not ended: processes
- * would not mean the same one by the next. */
+/* was_broken: a transport failed or stayed open, so MPI_Finalize, which could wait for ever, is skipped. is_halfway: an
+ * open timed out; later ones fail, because ranks could pair their call with the unfinished one. */
 static bool was_broken, is_halfway;
-static pid_t owner;                                         /* the process that MPI belongs to, not its children */
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* threads of a process open one after the other */
-static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER; /* of this list */
+static pid_t owner;                                         /* process that uses MPI; forked children must not */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* lets one thread at a time open a transport */
+static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER; /* protects open_ones */
 static mpi *open_ones;
 
 static bool done(lg_transport *t, const char *call, int code)
@@ -60,21 +60,21 @@ static void finalize(void)
         for (mpi *m = open_ones; !over && m; m = open_ones) {
                 if (m->base.exits)
                         m->base.exits(&m->base);
-                was_broken = take_out(m) || was_broken; /* it is open still */
+                was_broken = take_out(m) || was_broken; /* true if the callback did not close m */
         }
         if (!over && !was_broken)
                 MPI_Finalize();
 }
 
-/* Between processes of one machine Open MPI 4 would have the kernel copy each message straight from one to the other
- * (process_vm_readv). Through memory that both share it is faster, as the kernel pins every page of such a copy, and
- * works in containers, which often forbid it. What the user has asked for in the environment or by mpirun --mca stays.
- */
+/* Turns off the single-copy mechanism of Open MPI 4, by which the kernel copies each message directly between processes
+ * of one machine (process_vm_readv). Copies through shared memory are faster, as the kernel pins every page of a direct
+ * copy, and work in containers, which often forbid direct copies. Settings of the user (environment, mpirun --mca) are
+ * kept. */
 static void prefer_shared_memory(void)
 {
 #ifdef OPEN_MPI
         setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-        setenv("OMPI_MCA_btl_vader_max_send_size", "131072", 0); /* bytes that each step of a copy takes */
+        setenv("OMPI_MCA_btl_vader_max_send_size", "131072", 0); /* bytes per step of a copy */
 #endif
 }
 
@@ -83,11 +83,11 @@ static bool initialise_mpi(lg_transport *t)
         int level;
         prefer_shared_memory();
         return DONE(t, MPI_Init_thread, NULL, NULL, MPI_THREAD_MULTIPLE, &level) && atexit(finalize) == 0 &&
-               DONE(t, MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN) && /* MPICH asks these two */
-               DONE(t, MPI_Comm_set_errhandler, MPI_COMM_SELF, MPI_ERRORS_RETURN);    /* where a test fails */
+               DONE(t, MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN) && /* MPICH's MPI_Test needs both */
+               DONE(t, MPI_Comm_set_errhandler, MPI_COMM_SELF, MPI_ERRORS_RETURN);
 }
 
-/* MPI, initialised, and open to calls of this thread; sets t->any_thread. */
+/* Initialises MPI if necessary, checks that this thread may call MPI, and sets t->any_thread. */
 static bool initialise(lg_transport *t)
 {
         int ready = 0, over = 0, level = MPI_THREAD_SINGLE, is_main = 0;
@@ -119,7 +119,7 @@ static int most_tag(MPI_Comm comm)
 {
         int *most = NULL, found = 0;
         MPI_Comm_get_attr(comm, MPI_TAG_UB, &most, &found);
-        return found && most ? *most : 32767; /* what the standard promises */
+        return found && most ? *most : 32767; /* the minimum that the MPI standard guarantees */
 }
 
 static double now(void)
@@ -129,10 +129,10 @@ static double now(void)
         return (double)s.tv_sec + 1e-9 * (double)s.tv_nsec;
 }
 
-/* m->all, for which all processes must come. */
+/* Copies MPI_COMM_WORLD to m->all, a collective that all processes must join within `seconds`. */
 static bool copy_world(mpi *m, double seconds)
 {
-        static MPI_Comm copy; /* MPI may write it when all have given up */
+        static MPI_Comm copy; /* static: MPI may write to it after this call timed out */
         lg_transport *t = &m->base;
         MPI_Request r;
         int over = 0;
@@ -154,7 +154,7 @@ static bool copy_world(mpi *m, double seconds)
         return over;
 }
 
-/* Open MPI's mpirun --enable-recovery; other launchers do not say it. */
+/* Returns whether mpirun of Open MPI runs with --enable-recovery; other launchers do not report such a mode. */
 static bool recovers(void)
 {
         const char *on = getenv("OMPI_MCA_orte_enable_recovery");
@@ -208,7 +208,7 @@ static void version(char *ret, size_t size)
         char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
         int n = 0;
         MPI_Get_library_version(text, &n);
-        text[strcspn(text, "\n")] = 0; /* MPICH tells how it was built, line by line */
+        text[strcspn(text, "\n")] = 0; /* MPICH adds its build options on further lines */
         for (char *c = text; *c; c++)
                 *c = *c == '\t' ? ' ' : *c;
         snprintf(ret, size, "%s", text);
@@ -262,7 +262,7 @@ static lg_progress test_transfer(lg_transport *t, lg_transfer *x, size_t *ret_by
                 return LG_TRANSFER_FAILED;
         if (over && ret_bytes) {
                 MPI_Get_count(&status, MPI_BYTE, &count);
-                *ret_bytes = count > 0 ? (size_t)count : 0; /* of a message that was sent MPI says nothing */
+                *ret_bytes = count > 0 ? (size_t)count : 0; /* MPI defines no count for a sent message */
         }
         return over ? LG_TRANSFER_DONE : LG_TRANSFER_UNDER_WAY;
 }

@@ -1,10 +1,10 @@
-/* transport.h - how the processes of a job exchange bytes: the table of a module, one for each MPI.
+/* transport.h - the interface of transport modules, which move bytes between the processes of a job by MPI.
  *
- * A module is a shared library with the function lg_transport_module. libgrad.so links no MPI: the ABIs of Open MPI and
- * MPICH differ, so each has a module of its own, mpi.c compiled against it, and the one is loaded whose launcher has
- * started the process. All calls for an open transport come from one thread at a time. Nothing here prints, exits or
- * aborts; a function that fails returns false, and `why` says what happened. MPI itself may end the process while it is
- * initialised.
+ * A module is a shared library that exports lg_transport_module(). libgrad.so itself does not link MPI, because the
+ * ABIs of Open MPI and MPICH differ: mpi.c is compiled once against each, and libgrad loads the module of the MPI whose
+ * launcher started the process. All calls on an open transport come from one thread at a time. No function prints,
+ * exits or aborts: on failure it returns false and describes the cause in `why`. MPI itself may end the process during
+ * its initialisation.
  */
 #ifndef LG_TRANSPORT_H
 #define LG_TRANSPORT_H
@@ -17,58 +17,58 @@
 
 typedef struct lg_transport_api lg_transport_api;
 
-/* One end of the connections between all processes of the job. Whoever opens it provides `api->bytes` zeroed bytes,
- * which begin with this. */
+/* One end of the connections between all processes of the job. The caller of open() provides `api->bytes` zeroed bytes
+ * that begin with this struct. */
 typedef struct lg_transport {
         const lg_transport_api *api;
-        int rank, size;  /* this process, and how many there are */
-        int most_tag;    /* tags are 0 to most_tag */
-        bool any_thread; /* may be used by another thread than the one that opened it, whatever others do */
-        bool recovers;   /* the launcher lets a process live on where another dies */
-        char host[256];  /* the name of this machine */
-        char why[512];   /* what the last call that failed has to say */
-        /* Set by whoever opens, with what it needs; may be NULL. Called if the process exits while t is open, unless
-         * the program has initialised MPI: it may close t. */
+        int rank, size;  /* rank of this process, number of processes */
+        int most_tag;    /* largest valid tag; the smallest is 0 */
+        bool any_thread; /* a thread other than the opening one may use t, even while others call MPI */
+        bool recovers;   /* the launcher keeps other processes running when one dies */
+        char host[256];  /* name of this machine */
+        char why[512];   /* message of the last call that failed */
+        /* Optional callback and its data, set by the code that opens t. Called at exit() if t is still open and open()
+         * initialised MPI (not the program); may close t. */
         void (*exits)(struct lg_transport *t);
         void *user;
 } lg_transport;
 
-/* A message on its way. */
+/* A send or receive in progress. */
 typedef struct lg_transfer {
-        uint64_t request; /* the module's own */
+        uint64_t request; /* private to the module */
 } lg_transfer;
 
 typedef enum lg_progress { LG_TRANSFER_FAILED = -1, LG_TRANSFER_UNDER_WAY = 0, LG_TRANSFER_DONE = 1 } lg_progress;
 
 struct lg_transport_api {
-        uint32_t abi;     /* LG_TRANSPORT_ABI */
-        const char *name; /* of the library, "Open MPI" */
-        size_t bytes;     /* of an lg_transport of this module */
+        uint32_t abi;     /* always LG_TRANSPORT_ABI */
+        const char *name; /* name of the MPI library, such as "Open MPI" */
+        size_t bytes;     /* size of the module's struct that begins with an lg_transport */
 
-        /* Joins the processes that the launcher has started, all of which must call this within so many seconds of each
-         * other; messages of one open are never received by another. Sets all of t. An MPI that the program has
-         * initialised is used as it is. One that is initialised here is finalised when the process ends, unless an open
-         * ended broken. */
+        /* Connects this process with all others that the launcher started; all must call open() within `seconds` of
+         * each other. Messages of one transport are never received by another. Sets rank to host of t. An MPI that the
+         * program has initialised is used as it is. Otherwise open() initialises MPI, which is finalised when the
+         * process exits, unless a transport was left open or closed as broken. */
         bool (*open)(lg_transport *t, double seconds);
-        /* Leaves. `broken`: messages may be under way, so that others may not be waited for. */
+        /* Closes t. If broken, messages may be incomplete and close() does not wait for other ranks. */
         void (*close)(lg_transport *t, bool broken);
-        /* The library's version, a line of text. */
+        /* Writes the version of the MPI library to ret, as one line of text. */
         void (*version)(char *ret, size_t size);
 
-        /* Begin to send or to receive up to INT_MAX bytes. The memory is the transport's until the transfer is done or
-         * canceled. Messages from one rank with the same tag arrive in the order in which they were sent. A
-         * transfer that could not begin is over: it may be tested and canceled like one that is done. */
+        /* Start to send or receive up to INT_MAX bytes at p, which must stay allocated until the transfer is done or
+         * cancelled. Messages from one rank with the same tag arrive in the order in which they were sent. After a
+         * failed call *ret counts as finished: test() and cancel() accept it. */
         bool (*send)(lg_transport *t, int to, int tag, const void *p, size_t bytes, lg_transfer *ret);
         bool (*receive)(lg_transport *t, int from, int tag, void *p, size_t bytes, lg_transfer *ret);
-        /* Whether a transfer is done, and of a message that was received how many bytes it has: never more than there
-         * is room for, which the sender must know. Does not wait; a transfer that is done or has failed is over.
-         * ret_bytes may be NULL. A rank that has died is not reported: its messages stay under way. */
+        /* Returns whether transfer x is done, without waiting, and for a receive sets *ret_bytes (may be NULL) to the
+         * size of the message. A sender must never send more than the receiver has room for. After DONE or FAILED, x is
+         * finished. The death of a rank is not reported: transfers with that rank stay under way. */
         lg_progress (*test)(lg_transport *t, lg_transfer *x, size_t *ret_bytes);
-        /* Gives a transfer up. A message that is being sent may still be read from its memory. */
+        /* Gives up transfer x. The memory of a message that is being sent may still be read. */
         void (*cancel)(lg_transport *t, lg_transfer *x);
 };
 
-/* The entry of a module. */
+/* The entry point of a module. */
 typedef const lg_transport_api *lg_transport_module_fn(void);
 
 #endif

@@ -1,9 +1,9 @@
-/* batch_norm.cu - batch norm over (rows, channels): statistics down the columns in two stages, then one pass. */
+/* batch_norm.cu - batch norm over (rows, channels): statistics of each column in two stages, then one pass for y. */
 #include "columns.h"
 
 /* ---- statistics ---- */
 
-/* r += momentum * (v - r) */
+/* Updates element k of a running statistic: r += momentum * (v - r). Does nothing if r has no memory. */
 static __device__ inline void move_running(const lg_running_stat &r, int64_t k, double v, double momentum)
 {
         if (!r.at)
@@ -12,7 +12,7 @@ static __device__ inline void move_running(const lg_running_stat &r, int64_t k, 
         lg_store<double>(r.at, r.dtype, k * r.stride, was + momentum * (v - was));
 }
 
-/* What was found of column k. */
+/* Stores the mean and variance of column k and updates the running statistics, the variance with divisor rows - 1. */
 static __device__ inline void settle(const lg_batch_norm_args &a, int64_t k, double mean, double var)
 {
         const double n = (double)a.rows;
@@ -24,7 +24,7 @@ static __device__ inline void settle(const lg_batch_norm_args &a, int64_t k, dou
         move_running(a.running_var, k, n / (n - 1) * var, a.momentum);
 }
 
-/* Joins the moments of the block's rows; the first `across` threads get them. */
+/* Joins the moments of the block's threads along the rows; the first `across` threads get the result. */
 template <int V> static __device__ inline void join_block(const lg_columns &c, lg_moments (&m)[V])
 {
         LG_SHARED(double, means, V *LG_THREADS);
@@ -32,7 +32,7 @@ template <int V> static __device__ inline void join_block(const lg_columns &c, l
         LG_SHARED(double, counts, LG_THREADS);
         const int me = (int)threadIdx.x;
         for (int half = c.along / 2; half; half /= 2) {
-                /* The upper half gives, the lower takes; each cell is written once, before it is read. */
+                /* The upper half writes, the lower half reads; each cell is written once, before it is read. */
                 if (me >= half * c.across && me < 2 * half * c.across) {
                         counts[me] = m[0].n;
                         LG_UNROLL
@@ -51,7 +51,7 @@ template <int V> static __device__ inline void join_block(const lg_columns &c, l
         }
 }
 
-/* Takes in k elements of a column again, added up in f64: for what is beyond f32. */
+/* Adds k elements of a column to m in f64, `stride` elements apart: used if their squares overflow f32. */
 template <typename T>
 static __device__ inline void take_wide(lg_moments *m, const T *x, int64_t stride, int k, double shift)
 {
@@ -64,8 +64,8 @@ static __device__ inline void take_wide(lg_moments *m, const T *x, int64_t strid
         m->take(k, shift, sum, squares);
 }
 
-/* Takes in k rows, `stride` apart. They are shifted by what the mean is known to be, so that large means leave f32 sums
- * exact. */
+/* Adds k rows, `stride` elements apart, to the moments of V columns. The current mean is subtracted from each value
+ * first, so that f32 sums stay exact beside a large mean. */
 template <typename T, int V>
 static __device__ inline void take_chunk(lg_moments (&m)[V], const T *x, int64_t stride, int k)
 {
@@ -123,7 +123,7 @@ template <typename T, int V> static __global__ void moments_down(lg_batch_norm_a
                 }
 }
 
-/* A warp for each column: the splits' moments, whose counts are known, become one mean and variance. */
+/* Joins the moments of the splits, whose row counts follow from c, to one mean and variance; a warp for each column. */
 static __global__ void join_moments(lg_batch_norm_args a, lg_columns c, const double *parts)
 {
         const int64_t step = (int64_t)gridDim.x * (LG_THREADS / 32);
@@ -131,7 +131,7 @@ static __global__ void join_moments(lg_batch_norm_args a, lg_columns c, const do
         for (int64_t k = (int64_t)blockIdx.x * (LG_THREADS / 32) + threadIdx.x / 32; k < c.columns; k += step) {
                 double sum = 0, squares = 0, mean = 0;
                 for (int pass = 0; pass < 2; pass++) {
-                        const double base = pass ? sum : parts[k]; /* near the mean, and the mean of equals */
+                        const double base = pass ? sum : parts[k]; /* near the mean; equal to it if all splits agree */
                         sum = 0;
                         for (int64_t s = lane; s < c.splits; s += 32) {
                                 const int64_t rest = c.rows - s * c.share;
@@ -150,9 +150,9 @@ static __global__ void join_moments(lg_batch_norm_args a, lg_columns c, const do
         }
 }
 
-/* ---- y ---- */
+/* ---- forward ---- */
 
-/* The statistics by which column k is normalised. */
+/* Sets *mean and *var to the statistics for column k: those of the batch if a.trains, else the running ones. */
 static __device__ inline void statistics_of(const lg_batch_norm_args &a, int64_t k, double *mean, double *var)
 {
         *mean = a.trains ? a.mean[k]
@@ -224,7 +224,7 @@ extern "C" bool lg_cuda_batch_norm(lg_queue *q, const lg_batch_norm_args *a)
 
 /* ---- the derivative ---- */
 
-/* Columns of g at some place, or where y is given what ReLU leaves of them. */
+/* Reads V columns of g at offset `at`; if y is given, as 0 except where y > 0 (the derivative of ReLU). */
 template <typename T, int V>
 static __device__ inline void read_passed(const lg_batch_norm_vjp_args &a, int64_t at, LG_COMPUTE(T) (&g)[V])
 {
@@ -238,7 +238,7 @@ static __device__ inline void read_passed(const lg_batch_norm_vjp_args &a, int64
                 g[j] = y[j] > 0 ? g[j] : 0;
 }
 
-/* The statistics of column k. */
+/* Returns the normalisation (x - mean) / sqrt(var + eps) of column k. */
 template <typename H> static __device__ inline lg_normal<H> normal_of(const lg_batch_norm_vjp_args &a, int64_t k)
 {
         lg_normal<H> n;

@@ -1,7 +1,7 @@
 /* blas.cu - matrix products by cuBLASLt.
  *
- * The library's matrices are column-major, so C = A B is asked for as C^T = B^T A^T: what is stored row by row needs no
- * transposing then. A bias is the library's epilogue. A relu is not: the library's makes 0 of NaN.
+ * cuBLASLt's matrices are column-major, so C = A B is computed as C^T = B^T A^T: row-major operands then need no
+ * transposition. A bias is added by the library's epilogue. A ReLU is not, because the library's turns NaN into 0.
  */
 #include "blas.h"
 #include <cublasLt.h>
@@ -14,23 +14,23 @@
 #define SETS 128
 #define WAYS 4
 
-/* All that an algorithm is chosen by. Made of zeroed memory, so that it compares by bytes. */
+/* Everything that the choice of an algorithm depends on. Zeroed before it is filled, so that keys compare by bytes. */
 typedef struct blas_key {
         int64_t m, n, k, lda, ldb, ldc, a_batch, b_batch, c_batch;
         int32_t batch, dtype;
-        uint16_t a_alignment, b_alignment, c_alignment; /* bytes */
+        uint16_t a_alignment, b_alignment, c_alignment; /* in bytes */
         bool biased, a_transposed, b_transposed, deterministic, tf32;
         uint8_t unused[5];
 } blas_key;
 
 typedef struct blas_plan {
         blas_key key;
-        bool known, found; /* found: there is an algorithm */
+        bool known, found; /* known: the library was asked; found: it has an algorithm */
         cublasLtMatmulAlgo_t algorithm;
         size_t workspace;
 } blas_plan;
 
-/* A queue's handle and what was found with it: a bounded table, where the oldest plan of a set goes first. */
+/* A queue's cuBLASLt handle and a bounded table of plans, in which a new plan replaces the oldest of its set. */
 typedef struct blas {
         cublasLtHandle_t handle;
         blas_plan plans[SETS][WAYS];
@@ -69,7 +69,7 @@ static blas *open_blas(lg_queue *q)
 
 void lg_cuda_blas_version(char *words, size_t size)
 {
-        size_t v = cublasLtGetVersion(); /* 130100: 13.1.0 */
+        size_t v = cublasLtGetVersion(); /* 130100 is version 13.1.0 */
         snprintf(words, size, "%d.%d.%d", (int)(v / 10000), (int)(v / 100 % 100), (int)(v % 100));
 }
 
@@ -82,9 +82,9 @@ void lg_cuda_blas_close(lg_queue *q)
         lg_cuda(q)->blas = NULL;
 }
 
-/* ---- what is asked ---- */
+/* ---- keys and descriptors ---- */
 
-/* How a matrix of (rows, cols) with these strides is stored; false if neither by rows nor by columns. */
+/* Finds how a matrix with strides row and col is stored. Returns false if neither rows nor columns are contiguous. */
 static bool stored(int64_t rows, int64_t cols, int64_t row, int64_t col, bool *ret_transposed, int64_t *ret_ld)
 {
         bool by_row = (col == 1 || cols <= 1) && (rows <= 1 || row >= cols);
@@ -94,14 +94,14 @@ static bool stored(int64_t rows, int64_t cols, int64_t row, int64_t col, bool *r
         return by_row || by_col;
 }
 
-/* The largest power of two that divides an address, 256 at most. */
+/* Returns the largest power of two that divides the address p, at most 256. */
 static uint16_t alignment_of(const void *p)
 {
         uintptr_t at = (uintptr_t)p | 256;
         return (uint16_t)(at & (~at + 1));
 }
 
-/* False if the library cannot be asked: its sizes are of 32 bits. */
+/* Fills *k. Returns false if cuBLASLt cannot compute the product: by its strides, or as its sizes exceed 32 bits. */
 static bool make_key(lg_queue *q, const lg_gemm_args *g, bool bias, blas_key *k)
 {
         memset(k, 0, sizeof *k);
@@ -130,7 +130,7 @@ static bool make_key(lg_queue *q, const lg_gemm_args *g, bool bias, blas_key *k)
         return k->m <= most && k->n <= most && k->k <= most && k->lda <= most && k->ldb <= most && k->ldc <= most;
 }
 
-/* The library's own records of a product; they end with it. */
+/* The library's descriptors of a product, destroyed with this object. */
 struct records {
         cublasLtMatmulDesc_t product = NULL;
         cublasLtMatrixLayout_t a = NULL, b = NULL, c = NULL;
@@ -156,7 +156,7 @@ static cudaDataType_t data_type(int32_t dtype)
         return dtype == LG_F64 ? CUDA_R_64F : dtype == LG_F32 ? CUDA_R_32F : dtype == LG_F16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-/* A column-major matrix whose columns have `rows` elements. */
+/* Describes a batch of column-major `rows` x `cols` matrices with leading dimension ld, `stride` elements apart. */
 static bool make_layout(lg_queue *q, cublasLtMatrixLayout_t *ret, const blas_key *k, int64_t rows, int64_t cols,
                         int64_t ld, int64_t stride)
 {
@@ -195,7 +195,7 @@ static bool make_product(lg_queue *q, const blas_key *k, const void *bias, recor
                               set(q, r->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
 }
 
-/* In the library's order: its first matrix is our B, its rows are our columns. */
+/* Describes the product in the library's order: its first matrix is B, its rows are the columns of C. */
 static bool describe(lg_queue *q, const blas_key *k, const void *bias, records *r)
 {
         return make_product(q, k, bias, r) &&
@@ -206,7 +206,7 @@ static bool describe(lg_queue *q, const blas_key *k, const void *bias, records *
                make_layout(q, &r->c, k, k->n, k->m, k->ldc, k->c_batch);
 }
 
-/* ---- which algorithm ---- */
+/* ---- choice of the algorithm ---- */
 
 template <typename T>
 static bool prefer(lg_queue *q, records *r, cublasLtMatmulPreferenceAttributes_t attribute, T value)
@@ -217,8 +217,8 @@ static bool prefer(lg_queue *q, records *r, cublasLtMatmulPreferenceAttributes_t
 
 static bool make_preference(lg_queue *q, const blas_key *k, records *r)
 {
-        /* Partial sums go through the workspace in the type that is computed in and are added up in a step of their
-         * own: in a fixed order, and not rounded to a short format. */
+        /* If strict, partial sums are stored in the workspace in the compute type and added in a separate step: in a
+         * fixed order and not rounded to 16 bits. */
         const bool strict = k->deterministic || k->dtype == LG_F16 || k->dtype == LG_BF16;
         const uint32_t schemes = strict ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_MASK;
         return good(q, "cublasLtMatmulPreferenceCreate", cublasLtMatmulPreferenceCreate(&r->preference)) &&
@@ -230,7 +230,7 @@ static bool make_preference(lg_queue *q, const blas_key *k, records *r)
                prefer<uint32_t>(q, r, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, k->c_alignment);
 }
 
-/* Asks the library. That it has nothing is an answer, too. */
+/* Asks cuBLASLt for an algorithm and stores the answer in p, even if there is none. */
 static bool ask(lg_queue *q, blas *b, records *r, blas_plan *p)
 {
         cublasLtMatmulHeuristicResult_t best;
@@ -252,7 +252,7 @@ static bool ask(lg_queue *q, blas *b, records *r, blas_plan *p)
         return true;
 }
 
-/* The plan of that key, or the place for it, where the key stands already. */
+/* Returns the plan for key k. If there is none, returns a slot that has the key, with known = false. */
 static blas_plan *look_up(blas *b, const blas_key *k)
 {
         static_assert(sizeof(blas_key) % 8 == 0, "a key is hashed by words");
@@ -281,7 +281,7 @@ static bool run(lg_queue *q, blas *b, const lg_gemm_args *g, const records *r, c
         const double wide_one = 1, wide_beta = g->beta;
         const bool wide = g->dtype == LG_F64;
         char *workspace = NULL;
-        if (p->workspace) { /* the queue's are aligned to 64 bytes only */
+        if (p->workspace) { /* q->workspace() aligns to 64 bytes only */
                 workspace = (char *)q->workspace(q, p->workspace + WORKSPACE_ALIGNMENT);
                 if (!workspace)
                         return false;

@@ -1,21 +1,21 @@
-/* columns.h - sums down the columns of (rows, columns): how they fall to blocks, and two stages in a fixed order. */
+/* columns.h - sums down the columns of (rows, columns): the split over blocks, and two stages in a fixed order. */
 #ifndef LG_CUDA_COLUMNS_H
 #define LG_CUDA_COLUMNS_H
 
 #include "rows.h"
 
-#define LG_BESIDE 4 /* columns of a thread, where there are as many */
-#define LG_CHUNK 32 /* rows that are added up in what T is computed in before they join f64 sums */
+#define LG_BESIDE 4 /* columns per thread if pointers are aligned and the column count is a multiple; else 1 */
+#define LG_CHUNK 32 /* rows that are added up in the compute type of T before the sum is added to a sum in f64 */
 
-/* A thread has V neighbouring columns, `across` threads lie beside each other, `along` take further rows; a block has
- * one of `tiles` stretches of columns and `share` rows, one of `splits`. */
+/* The split of a matrix over blocks. A thread has V neighbouring columns. A block has `across` threads over columns and
+ * `along` threads over rows; it handles one of `tiles` ranges of columns and one of `splits` ranges of `share` rows. */
 typedef struct lg_columns {
         int64_t rows, columns;
         int across, along;
         int64_t tiles, splits, share;
 } lg_columns;
 
-/* With at least `least` rows for each thread, where that leaves enough blocks. */
+/* Returns a split: about 8 blocks per multiprocessor, but at least `least` rows per thread, or a single split. */
 static inline lg_columns lg_columns_of(lg_queue *q, int64_t rows, int64_t columns, int v, int least)
 {
         lg_columns c = {rows, columns, lg_across(columns / v, 32), 0, 0, 0, 0};
@@ -29,15 +29,15 @@ static inline lg_columns lg_columns_of(lg_queue *q, int64_t rows, int64_t column
         return c;
 }
 
-/* Calls f with V, the columns of a thread. */
+/* Evaluates an expression with V, the columns per thread: LG_BESIDE if `even`, else 1. */
 #define LG_WITH_BESIDE(even, ...)                                                                                      \
         ((even) ? [&] { constexpr int V = LG_BESIDE; return __VA_ARGS__; }()                                           \
                 : [&] { constexpr int V = 1; return __VA_ARGS__; }())
 
-/* This thread's part. */
+/* The part of the matrix that a thread handles. */
 struct lg_column_place {
-        int64_t column, first, end; /* rows [first, end), `along` apart */
-        bool there;                 /* it has columns */
+        int64_t column, first, end; /* V columns from `column` on; rows first, first + along, ... below `end` */
+        bool there;                 /* the thread has columns */
 };
 
 template <int V> static __device__ inline lg_column_place lg_column_place_of(const lg_columns &c)
@@ -52,11 +52,11 @@ template <int V> static __device__ inline lg_column_place lg_column_place_of(con
         return p;
 }
 
-/* How many, their mean, and the sum of the squares of the differences from it. */
+/* The count of some values, their mean, and the sum of the squared differences from the mean. */
 struct lg_moments {
         double n, mean, squares;
-        /* Takes in another set (Chan, Golub, LeVeque 1983). Of an empty one there is no mean that could differ: its 0
-         * must not be squared with a large mean and then multiplied by 0. */
+        /* Adds the moments of another set (Chan, Golub, LeVeque 1983). If either set is empty, the term of delta is
+         * left out: the square of a large mean may be infinite, and infinite times 0 is NaN. */
         __device__ inline void join(double other_n, double other_mean, double other_squares)
         {
                 const double all = n + other_n, part = all > 0 ? other_n / all : 0, delta = other_mean - mean;
@@ -64,7 +64,7 @@ struct lg_moments {
                 squares += other_squares + (n > 0 && part > 0 ? delta * delta * n * part : 0);
                 n = all;
         }
-        /* k values of which are known, less `shift`, the sum and the sum of squares. */
+        /* Adds k values, given the sum and the sum of squares of (value - shift). */
         template <typename H> __device__ inline void take(int k, H shift, H sum, H sum_of_squares)
         {
                 const double mean_of_these = (double)sum / (double)k;
@@ -72,8 +72,8 @@ struct lg_moments {
         }
 };
 
-/* Sums of pairs over the splits, a warp for each column: to[k][column] = sum of parts[split][k][column]. dw is sum 1,
- * db sum 0; NULL: not wanted. */
+/* Adds up pairs of sums over the splits, a warp for each column: to[k][column] = sum of parts[split][k][column], k = 0
+ * or 1. Writes sum 0 to db and sum 1 to dw as well. to, dw and db may be NULL. */
 template <typename H>
 static __global__ void lg_join_columns(int64_t columns, int64_t splits, const double *parts, double *to, H *dw, H *db)
 {
@@ -99,7 +99,7 @@ static __global__ void lg_join_columns(int64_t columns, int64_t splits, const do
         }
 }
 
-/* Adds up sums[0] and sums[1] of V columns over the block's rows and writes the part of its split. */
+/* Adds up sums[0] and sums[1] of V columns over the rows of the block, into the part of its split. */
 template <int V>
 static __device__ inline void lg_column_part(const lg_columns &c, const lg_column_place &p, double (&sums)[2][V],
                                              double *parts)
@@ -124,7 +124,7 @@ static __device__ inline void lg_column_part(const lg_columns &c, const lg_colum
                 to[j / V * c.columns + j % V] = shared[j * LG_THREADS + me];
 }
 
-/* The numbers by which (x - mean) r is computed, as (x - base) r + rest. */
+/* Computes (x - mean) r as (x - base) r + rest: base is the mean rounded to H, rest makes up for the rounding. */
 template <typename H> struct lg_normal {
         H base, r, rest;
         __device__ inline void set(double mean, double by)
@@ -139,7 +139,7 @@ template <typename H> struct lg_normal {
         }
 };
 
-/* The sums of g, and of g t, down the columns of this thread's place p: read(row, t, g) gives those of a row. */
+/* Sums g and g t down the columns of place p, into the block's part of parts; read(row, t, g) loads t and g. */
 template <typename T, int V, typename F>
 static __device__ inline void lg_slopes_down(const lg_columns &c, const lg_column_place &p, double *parts,
                                              const F &read)

@@ -1,12 +1,12 @@
-/* conv.cu - convolution: by cuDNN, or by products, or straight from its formulas.
+/* conv.cu - convolution: by cuDNN, by matrix products, or directly by its formulas.
  *
- * The last way, a thread for each element of the result, is for depthwise and empty convolutions, and for images whose
- * windows would not fit.
+ * The direct kernels serve what the others refuse: depthwise and empty convolutions, and images whose windows would not
+ * fit in memory. They have a thread for each element of the result, a block for each one of a weight gradient.
  */
 #include "conv.h"
 #include "dnn.h"
 
-/* ---- weights and biases, for the other ways ---- */
+/* ---- weights and biases ---- */
 
 static lg_copy_args weights_copy(const lg_conv_args *a)
 {
@@ -64,7 +64,7 @@ static __global__ void bias_loop(const T *b, T *y, lg_divisor packs, unsigned ro
         }
 }
 
-/* A thread has its place in a row of y, and takes each step-th row from its own on. */
+/* How threads cover y: a thread has a fixed place within a row and handles every step-th row from its own on. */
 typedef struct row_loop {
         lg_divisor packs;
         unsigned step;
@@ -98,7 +98,7 @@ bool lg_conv_bias(lg_queue *q, const lg_conv_args *a, bool add)
         return LG_WITH_STORED(a->dtype, add_bias<T>(q, a, add));
 }
 
-/* ---- the end, after any way ---- */
+/* ---- the epilogue of a forward convolution, after any of the algorithms ---- */
 
 template <typename T, int V>
 static __global__ void end_loop(lg_conv_args a, lg_divisor packs, unsigned rows_step, int64_t rows)
@@ -138,9 +138,9 @@ template <typename T> static bool end_rows(lg_queue *q, const lg_conv_args *a)
                       : lg_launch(q, "conv (end)", end_loop<T, 1>, l.blocks, *a, l.packs, l.step, l.rows);
 }
 
-/* ---- straight from the formulas ---- */
+/* ---- directly by the formulas ---- */
 
-/* Where w[o, c, k, l] is. */
+/* Returns the offset of w[o, c, k, l]; in_group is the number of channels per group. */
 static __device__ inline int64_t weight_at(const lg_conv_args &a, int64_t in_group, int64_t o, int64_t c, int64_t k,
                                            int64_t l)
 {
@@ -149,7 +149,7 @@ static __device__ inline int64_t weight_at(const lg_conv_args &a, int64_t in_gro
                               : ((o * in_group + c) * kernel[0] + k) * kernel[1] + l;
 }
 
-/* y[n, i, o] */
+/* Computes y[n, i, j, o], a thread for each element. */
 template <typename H> static __global__ void forward_loop(lg_conv_args a, int64_t count)
 {
         const lg_conv_geometry &g = a.at;
@@ -173,7 +173,7 @@ template <typename H> static __global__ void forward_loop(lg_conv_args a, int64_
         }
 }
 
-/* The output pixel that sees input pixel x through element k, or -1. */
+/* Returns the output pixel that reads input pixel x through kernel element k along dimension `side`, or -1. */
 static __device__ inline int64_t seen_from(const lg_conv_geometry &g, int side, int64_t x, int64_t k)
 {
         int64_t from = x + g.padding[side] - k * g.dilation[side];
@@ -182,7 +182,7 @@ static __device__ inline int64_t seen_from(const lg_conv_geometry &g, int side, 
         return from / g.stride[side];
 }
 
-/* dx[n, y, x, c] */
+/* Computes dx[n, y, x, c], a thread for each element. */
 template <typename H> static __global__ void input_grad_loop(lg_conv_args a, int64_t count)
 {
         const lg_conv_geometry &g = a.at;
@@ -206,7 +206,7 @@ template <typename H> static __global__ void input_grad_loop(lg_conv_args a, int
         }
 }
 
-/* dw[o, c, k, l]: a block for each, which adds up over images and pixels. */
+/* Computes dw[o, c, k, l]: a block for each element adds up over images and output pixels. */
 template <typename H> static __global__ void weight_grad_loop(lg_conv_args a, int64_t count)
 {
         LG_SHARED(H, sums, LG_THREADS / 32);
@@ -261,7 +261,7 @@ extern "C" bool lg_cuda_conv(lg_queue *q, const lg_conv_args *a)
                 return lg_queue_fail(q, LG_BROKEN, "conv: no kernel for dtype %d", (int)a->dtype);
         if (!a->scale && !a->z && !a->relu)
                 return convolve(q, a);
-        /* The end adds the bias, too, but not to what was rounded to 16 bits before. */
+        /* The epilogue adds the bias, too; but in f16 and bf16 the convolution does, before it rounds its sums. */
         lg_conv_args way = *a, end = *a;
         (lg_bytes_of(a->dtype) == 2 ? end : way).b = NULL;
         return convolve(q, &way) && LG_WITH_STORED(a->dtype, end_rows<T>(q, &end));

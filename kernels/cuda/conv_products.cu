@@ -1,8 +1,8 @@
-/* conv_products.cu - convolution as matrix products: the windows of an image are laid out as rows of a matrix.
+/* conv_products.cu - convolution as matrix products: windows of the images become rows of a matrix (im2col).
  *
- * A row belongs to an output pixel and is (groups, kernel, channels of a group); weights are brought to that order.
- * Images are worked on in chunks, so that scratch does not grow with the batch. What is added up over windows or chunks
- * is added up in f32 at least.
+ * A row belongs to an output pixel and is (groups, kernel, channels of a group); weights are brought to the same order.
+ * Pixels are processed in chunks, so that scratch memory does not grow with the batch. Sums over windows or chunks are
+ * computed in f32 at least.
  */
 #include "conv.h"
 
@@ -11,15 +11,15 @@
 #define IMAGE_MOST ((int64_t)256 << 10)
 #else
 #define CHUNK_BYTES ((int64_t)64 << 20)
-#define IMAGE_MOST ((int64_t)256 << 20) /* windows of one image of an input gradient */
+#define IMAGE_MOST ((int64_t)256 << 20) /* bytes of the windows of one image, at most, for an input gradient */
 #endif
 #define SMALL ((int64_t)1 << 31)
 
-/* What a kernel that moves windows sees of a convolution. */
+/* A convolution as seen by the kernels that copy windows. */
 typedef struct view {
         int in[2], kernel[2], out[2], stride[2], padding[2], dilation[2];
         int channels, in_group, groups;
-        unsigned first, count; /* pixels of the output: these windows */
+        unsigned first, count; /* the chunk of output pixels, numbered over all images */
         lg_divisor by_kernel[2], by_out[2], by_in[2], by_stride[2], by_groups, by_packs;
 } view;
 
@@ -49,7 +49,7 @@ static view view_of(const lg_conv_args *a, int64_t first, int64_t count, int pac
         return v;
 }
 
-/* rows[p, group, k, l, c] = x[n, y, x, c]: what output pixel first + p sees; 0 outside the image. */
+/* Gathers rows[p, group, k, l, c]: the input that output pixel first + p reads at kernel element (k, l), or 0. */
 template <typename F, typename T, int V> static __global__ void gather_loop(view v, const F *x, T *rows, unsigned total)
 {
         for (unsigned e = (unsigned)LG_FIRST; e < total; e += (unsigned)LG_STEP) {
@@ -78,7 +78,7 @@ template <typename F, typename T, int V> static __global__ void gather_loop(view
         }
 }
 
-/* The output pixel that sees input pixel x through element k, or -1. */
+/* Returns the output pixel that reads input pixel x through kernel element k along dimension `side`, or -1. */
 static __device__ inline int seen_from(const view &v, int side, int x, int k)
 {
         const int64_t from = (int64_t)x + v.padding[side] - (int64_t)k * v.dilation[side];
@@ -88,7 +88,7 @@ static __device__ inline int seen_from(const view &v, int side, int x, int k)
         return lg_split(&i, v.by_stride[side]) == 0 && i < (unsigned)v.out[side] ? (int)i : -1;
 }
 
-/* dx[n, y, x, c] = sum of rows[(n, i, j), group, k, l, c], for the images of these windows. */
+/* Computes dx[n, y, x, c] = sum of rows[(n, i, j), group, k, l, c] over the windows that contain pixel (y, x). */
 template <typename H, typename T, int V>
 static __global__ void spread_loop(view v, const H *rows, T *dx, unsigned total)
 {
@@ -121,14 +121,14 @@ static __global__ void spread_loop(view v, const H *rows, T *dx, unsigned total)
 
 /* ---- on the host ---- */
 
-/* One convolution by products. */
+/* A convolution by matrix products. */
 typedef struct job {
         lg_queue *q;
         const lg_conv_args *a;
         int64_t in_group, out_group, k, pixels;
-        bool plain;    /* a window is a pixel, its row the image's own */
-        lg_dtype work; /* what rows are in */
-        int64_t chunk; /* pixels at once */
+        bool plain;    /* each window is one pixel: rows are those of the image itself */
+        lg_dtype work; /* dtype of `rows`: f32 for 16-bit data that is summed over windows or chunks */
+        int64_t chunk; /* pixels per chunk */
         char *rows;
 } job;
 
@@ -181,7 +181,7 @@ static bool spread(const job *j, int64_t first, int64_t count)
         return LG_WITH_STORED(j->a->dtype, spread_as<LG_COMPUTE(T), T>(j, first, count));
 }
 
-/* A product for each group. */
+/* Computes a product for each group; the batch arguments are the distances in elements from one group to the next. */
 static bool multiply(const job *j, lg_gemm_args *p, int64_t a_batch, int64_t b_batch, int64_t c_batch)
 {
         p->batch_ndim = j->a->at.groups > 1;
@@ -202,7 +202,7 @@ static lg_gemm_args product_of(lg_dtype t, int64_t m, int64_t n, int64_t k)
         return p;
 }
 
-/* n elements of dtype `from` as ones of j->work; itself where they are. */
+/* Converts n elements at p from a's dtype to j->work in `room`, or returns p if they have it. NULL on failure. */
 static const void *as_work(const job *j, const void *p, int64_t n, void *room)
 {
         lg_copy_args c = {};
@@ -223,7 +223,7 @@ static bool lies_last(const lg_conv_args *a)
         return a->weights_last || a->at.kernel[0] * a->at.kernel[1] == 1;
 }
 
-/* w as (outputs, kernel, channels of a group) of j->work */
+/* Returns w as (outputs, kernel, channels of a group) of dtype j->work, or NULL on failure. */
 static const void *weights_of(const job *j)
 {
         if (lies_last(j->a) && j->work == j->a->dtype)
@@ -232,7 +232,7 @@ static const void *weights_of(const job *j)
         return w && lg_conv_weights_last(j->q, j->a, w, j->work) ? w : NULL;
 }
 
-/* y = b + rows w^T */
+/* Computes y = b + rows w^T in chunks. */
 static bool forward(const job *j)
 {
         const lg_conv_args *a = j->a;
@@ -259,7 +259,7 @@ static bool forward(const job *j)
         return true;
 }
 
-/* rows = g w, of which each input pixel takes its part */
+/* Computes rows = g w in chunks, and each input pixel as the sum of its elements in the rows. */
 static bool input_grad(const job *j)
 {
         const lg_conv_args *a = j->a;
@@ -285,7 +285,7 @@ static bool input_grad(const job *j)
         return true;
 }
 
-/* dw += g^T rows */
+/* Computes dw as the sum of g^T rows over the chunks. */
 static bool weight_grad(const job *j)
 {
         const lg_conv_args *a = j->a;
@@ -314,7 +314,7 @@ static bool weight_grad(const job *j)
         return !own || lg_conv_weights_back(j->q, a, dw, j->work);
 }
 
-/* Pixels whose rows of dtype t fit a chunk; whole images for an input gradient. */
+/* Returns the number of pixels whose rows of dtype t fit a chunk: whole images for an input gradient. */
 static int64_t chunk_of(const job *j, lg_dtype t)
 {
         const int64_t row = j->a->at.groups * j->k * (int64_t)lg_bytes_of(t), image = j->a->at.out[0] * j->a->at.out[1];
@@ -345,7 +345,7 @@ static job job_of(lg_queue *q, const lg_conv_args *a)
         return j;
 }
 
-/* Depthwise convolutions have no products to speak of. */
+/* Returns false for empty and depthwise convolutions (tiny products) and for sizes that exceed the limits. */
 bool lg_conv_has_products(const lg_conv_args *a)
 {
         const lg_conv_geometry *g = &a->at;

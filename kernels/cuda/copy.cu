@@ -14,12 +14,12 @@ template <typename H, int V> static __global__ void copy_loop(lg_walk<2> w, lg_c
         }
 }
 
-/* ---- transposes: what lies side by side in the input does so in the output along another dimension ---- */
+/* ---- transposes: stride 1 is along one dimension in the input and along another one in the output ---- */
 
 #define TILE 32
 
-/* The last dimension is the output's, `other` the input's; those before are a batch. A block takes TILE x TILE elements
- * through shared memory, so that both sides are read and written along their rows. */
+/* Transposes. The last dimension has stride 1 in the output, `other` has it in the input; those before are a batch. A
+ * block moves TILE x TILE elements through shared memory, so that both sides are accessed contiguously. */
 template <typename T>
 static __global__ void transpose_loop(lg_walk<2> w, int other, const T *in, T *out, int64_t across, int64_t down,
                                       int64_t tiles)
@@ -57,7 +57,7 @@ template <typename T> static bool transpose(lg_queue *q, const lg_walk<2> &w, in
                          (const T *)a->in, (T *)a->out, across, down, tiles);
 }
 
-/* The dimension that makes this a transpose, or -1. */
+/* Returns the dimension with stride 1 in the input if the copy is a transpose, else -1. */
 static int transposed_by(const lg_walk<2> &w, const lg_copy_args *a)
 {
         const int last = w.ndim - 1;
@@ -70,7 +70,7 @@ static int transposed_by(const lg_walk<2> &w, const lg_copy_args *a)
         return -1;
 }
 
-/* Through the type that holds all values of the input. */
+/* Copies through H, a type that holds all values of the input's dtype. */
 template <typename H> static bool copy(lg_queue *q, const lg_copy_args *a, const lg_walk<2> &w, int64_t n)
 {
         const bool packed = w.strides[0][w.ndim - 1] == 1 && lg_packs<H>(w, 0, a->out, a->out_dtype) &&

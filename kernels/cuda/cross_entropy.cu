@@ -1,7 +1,7 @@
 /* cross_entropy.cu - cross-entropy, its derivative and class weights: a thread, warp or block for each row. */
 #include "scores.h"
 
-/* True if the row counts; a label that is neither a class nor ignored is noted. */
+/* Returns whether the row's label is a class. Any other label but ignore_index is recorded in *error (if not NULL). */
 static __device__ inline bool counts(const lg_cross_entropy_args &a, int64_t row, lg_device_error *error)
 {
         int64_t t = a.labels[row];
@@ -14,12 +14,12 @@ static __device__ inline bool counts(const lg_cross_entropy_args &a, int64_t row
         return false;
 }
 
-/* What a block found: the sum of its rows' losses and how many of them count. */
+/* The result of a block: the sum of its rows' losses and the number of rows that count. */
 typedef struct part {
         double loss, rows;
 } part;
 
-/* The loss of a row before it is weighted; all threads of the pool call it, its first gets it. */
+/* Returns the loss of a row without its weight, to the first thread of the team. All threads of the team call it. */
 template <typename T, int TEAM, int E, int V>
 static __device__ inline double loss_of(const lg_cross_entropy_args &a, int64_t row, LG_COMPUTE(T) * shared)
 {
@@ -100,7 +100,7 @@ extern "C" bool lg_cuda_cross_entropy(lg_queue *q, const lg_cross_entropy_args *
                lg_launch(q, "cross_entropy (sum)", add_parts, 1, *a, parts, count);
 }
 
-/* ---- what wants the number of rows that count first ---- */
+/* ---- the derivative and class weights, for which rows are counted first ---- */
 
 static __global__ void count_rows(lg_cross_entropy_args a, unsigned long long *ret, lg_device_error *error)
 {
@@ -126,7 +126,7 @@ static __device__ inline double weight_of(const lg_cross_entropy_args &a, const 
         return a.reduction == LG_MEAN ? 1 / (double)*counted : 1;
 }
 
-/* The same of rows that each block counts for itself. */
+/* Returns 1 / (rows that count) for MEAN, where each block counts all rows by itself. */
 static __device__ inline double weight_of(const lg_cross_entropy_args &a)
 {
         LG_SHARED(int64_t, sums, LG_THREADS / 32);
@@ -141,7 +141,7 @@ static __device__ inline double weight_of(const lg_cross_entropy_args &a)
         return *weight;
 }
 
-#define FEW_ROWS 4096 /* that each block may count */
+#define FEW_ROWS 4096 /* most rows for which each block counts all rows by itself */
 
 template <typename T, int TEAM, int E, int V>
 static __global__ void loss_slopes(lg_cross_entropy_args a, const unsigned long long *counted)
@@ -181,7 +181,7 @@ extern "C" bool lg_cuda_cross_entropy_vjp(lg_queue *q, const lg_cross_entropy_ar
                                                        (const unsigned long long *)counted));
 }
 
-/* `across` threads of a block on the classes, the others on further rows. */
+/* Computes class weights: `across` threads of a block share the classes of a row, the others take further rows. */
 static __global__ void weights_loop(lg_cross_entropy_args a, const unsigned long long *counted, int across)
 {
         const int x = (int)threadIdx.x % across, along = LG_THREADS / across;

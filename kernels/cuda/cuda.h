@@ -1,4 +1,4 @@
-/* cuda.h - what the CUDA kernels share: the queue, launches, dtypes, faults. The one header that .cu files include. */
+/* cuda.h - declarations shared by all CUDA kernels: queue, launches, dtypes, device-side errors, sums over a block. */
 #ifndef LG_CUDA_H
 #define LG_CUDA_H
 
@@ -16,21 +16,21 @@
 
 #define LG_CUDA_MARKS 16
 
-/* A CUDA device of one context. Kernels go to one stream, in order; copies from pinned memory to another. */
+/* A CUDA device of one context. Kernels run in order on `stream`, copies from pinned memory on `copies`. */
 typedef struct lg_cuda_queue {
         lg_queue base;
         cudaStream_t stream, copies;
-        cudaEvent_t here;                 /* a place in `stream`, for what must come after it */
-        cudaEvent_t marks[LG_CUDA_MARKS]; /* the end of copy m is in marks[m % LG_CUDA_MARKS], or that of a later one */
-        uint64_t mark;                    /* the last one given */
-        lg_device_error *error;           /* on the device */
-        lg_device_error *landing;         /* pinned host memory that it is read into */
+        cudaEvent_t here;                 /* recorded in one stream for another one to wait for */
+        cudaEvent_t marks[LG_CUDA_MARKS]; /* event m % LG_CUDA_MARKS ends copy m, or a later one that reused it */
+        uint64_t mark;                    /* number of the latest copy */
+        lg_device_error *error;           /* on the device: the first error that a kernel found */
+        lg_device_error *landing;         /* pinned host memory, into which *error is copied */
         int processors;
-        int pageable_access; /* 1: the device reads pageable host memory by itself, maybe late */
-        uint64_t peers;      /* bit i: whether device i's memory can be reached was asked */
+        int pageable_access; /* 1: the device reads pageable host memory directly, maybe after an upload returned */
+        uint64_t peers;      /* bit i: access to the memory of device i has been requested */
         void *dnn;           /* cuDNN's handle and plans (dnn.h) */
-        void *blas;          /* of blas.cu, made by the first product */
-        void *links;         /* of nccl.cu: those of this device, in a list */
+        void *blas;          /* cuBLASLt handle and plans (blas.cu), made by the first product */
+        void *links;         /* list of the NCCL links of this device (nccl.cu) */
 } lg_cuda_queue;
 
 static inline lg_cuda_queue *lg_cuda(lg_queue *q)
@@ -38,18 +38,18 @@ static inline lg_cuda_queue *lg_cuda(lg_queue *q)
         return (lg_cuda_queue *)q;
 }
 
-/* False, and the call's name with CUDA's words noted, unless e is cudaSuccess. Out of memory is LG_NO_MEMORY. */
+/* Returns whether e is cudaSuccess; if not, records `call` and CUDA's message in q (LG_NO_MEMORY or LG_BROKEN). */
 bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e);
-/* After a library's call failed: true if it is worth another try, since the device lacked memory (so it said, or hardly
- * any is free: libraries load their kernels late, and say of it only that something went wrong) and now has more. */
+/* Returns whether a failed library call is worth another try: memory was short (lacked_memory, or less than 256 MiB
+ * free: libraries that load kernels late report a general error) and cached memory was released. */
 bool lg_cuda_again(lg_queue *q, bool lacked_memory);
-/* Counts a kernel launched or a library called to compute, for lg_cuda_launches(). */
+/* Counts a kernel launch, or a library call that computes, for lg_cuda_launches(). */
 void lg_cuda_count_launch(void);
 
-/* While it lives that device is the thread's current one; then the caller's is again, unless the process does not use
- * it (and to make it current would begin to). */
+/* Makes device `index` current in this thread while the object exists. Afterwards the previous device is current again,
+ * unless the process does not use that device yet: making it current would take memory there. */
 struct lg_on_device {
-        const char *call; /* where error is not cudaSuccess, what failed; then the device may be another */
+        const char *call; /* CUDA call that failed, unless error is cudaSuccess; `index` may not be current then */
         cudaError_t error;
         int before;
         bool moved;
@@ -60,7 +60,7 @@ struct lg_on_device {
         lg_on_device &operator=(const lg_on_device &) = delete;
 };
 
-/* f on q's device: how all kernels, and all functions of the device that tell errors through q, are called. */
+/* Calls f with q's device current; used for all kernels and all device functions that report errors through q. */
 template <auto f> struct lg_entry;
 template <typename... A, bool (*f)(lg_queue *, A...)> struct lg_entry<f> {
         static bool call(lg_queue *q, A... a)
@@ -71,21 +71,21 @@ template <typename... A, bool (*f)(lg_queue *, A...)> struct lg_entry<f> {
 };
 
 #define LG_THREADS 256
-/* As many blocks, but no more than `most` for each processor. */
+/* Returns `blocks`, but at most `most` per multiprocessor. */
 static inline int64_t lg_few_blocks(lg_queue *q, int64_t blocks, int most)
 {
         const int64_t all = (int64_t)lg_cuda(q)->processors * most;
         return blocks < all ? blocks : all;
 }
 
-/* Blocks for n elements, of which a thread takes one at a time in a grid-stride loop. */
+/* Returns the number of blocks for n elements, of which each thread takes one per step of a grid-stride loop. */
 static inline unsigned lg_blocks(lg_queue *q, int64_t n)
 {
         const int64_t blocks = lg_few_blocks(q, (n + LG_THREADS - 1) / LG_THREADS, 16);
         return (unsigned)(blocks < 1 ? 1 : blocks);
 }
 
-/* kernel<<<blocks, LG_THREADS, 0, stream>>>(a...); false if that failed. */
+/* Launches kernel with LG_THREADS threads per block on q's stream; nothing if blocks < 1. Returns false on failure. */
 template <typename... P, typename... A>
 static bool lg_launch(lg_queue *q, const char *name, void (*kernel)(P...), int64_t blocks, A... a)
 {
@@ -104,7 +104,7 @@ static bool lg_launch(lg_queue *q, const char *name, void (*kernel)(P...), int64
         return lg_cuda_good(q, name, e);
 }
 
-/* The index of this thread among all, and how many there are. */
+/* The index of this thread in the grid, and the number of threads in the grid. */
 #define LG_FIRST ((int64_t)blockIdx.x * blockDim.x + threadIdx.x)
 #define LG_STEP ((int64_t)gridDim.x * blockDim.x)
 
@@ -120,7 +120,7 @@ static inline size_t lg_bytes_of(lg_dtype t)
         return t == LG_F64 || t == LG_I64 ? 8 : t == LG_F32 || t == LG_I32 ? 4 : t == LG_F16 || t == LG_BF16 ? 2 : 1;
 }
 
-/* A double as a float that rounds on to a shorter format as the double itself would ("to odd"). */
+/* Rounds a double to float "to odd": rounding the result further to f16 or bf16 equals rounding the double once. */
 static __host__ __device__ inline float lg_odd(double x)
 {
         float f = (float)x;
@@ -143,7 +143,7 @@ static __host__ __device__ inline int64_t lg_to_i64(double x)
                                             : 0;
 }
 
-/* Element i as H: float, double or int64_t. */
+/* Returns element i of an array of dtype t as H: float, double or int64_t. */
 template <typename H> static __device__ inline H lg_load(const void *p, lg_dtype t, int64_t i)
 {
         switch (t) {
@@ -189,7 +189,7 @@ static __device__ inline float lg_short_of(int64_t x)
         return lg_odd((double)(x >= -((int64_t)1 << 53) && x <= (int64_t)1 << 53 ? x : folded));
 }
 
-/* Element i from H: floats become integers towards zero, saturating; integers narrower ones by their low bits. */
+/* Stores x as element i of dtype t. Floats become integers towards zero, saturating; integers keep their low bits. */
 template <typename H> static __device__ inline void lg_store(void *p, lg_dtype t, int64_t i, H x)
 {
         const bool whole = (H)0.5 == 0;
@@ -222,7 +222,7 @@ template <typename H> static __device__ inline void lg_store(void *p, lg_dtype t
         }
 }
 
-/* Calls f with a value of the type that a dtype is computed in. */
+/* Evaluates an expression with H, the compute type of t: double, float or int64_t (LG_WITH_FLOAT: of float dtypes). */
 #define LG_WITH_COMPUTE(t, ...)                                                                                        \
         ((t) == LG_F64 ? [&] { typedef double H; return __VA_ARGS__; }()                                               \
          : lg_is_float(t) ? [&] { typedef float H; return __VA_ARGS__; }()                                             \
@@ -246,7 +246,7 @@ static inline int64_t lg_count(int ndim, const int64_t *shape)
         return n;
 }
 
-/* The offset of element i in row-major order. */
+/* Returns the offset of element i, counted in row-major order of `shape`, under `strides`. */
 static __device__ inline int64_t lg_offset(int ndim, const int64_t *shape, const int64_t *strides, int64_t i)
 {
         int64_t at = 0;
@@ -257,9 +257,9 @@ static __device__ inline int64_t lg_offset(int ndim, const int64_t *shape, const
         return at;
 }
 
-/* ---- faults ---- */
+/* ---- device-side errors ---- */
 
-/* The first one stays. */
+/* Records an error in *f, unless one is recorded there already. */
 static __device__ inline void lg_note(lg_device_error *f, int64_t code, int64_t value, int64_t limit)
 {
         if (atomicCAS((unsigned long long *)&f->code, 0ull, (unsigned long long)code) == 0) {
@@ -268,7 +268,7 @@ static __device__ inline void lg_note(lg_device_error *f, int64_t code, int64_t 
         }
 }
 
-/* ---- sums over a block of LG_THREADS, in a fixed order ---- */
+/* ---- sums and maxima over a block of LG_THREADS threads, in a fixed order ---- */
 
 template <typename H> static __device__ inline H lg_block_sum(H v, H *shared)
 {

@@ -1,9 +1,9 @@
-/* cumsum.cu - running sums, of numbers or of numbers that are kept as their logarithms: a thread, warp or block for
- * each line. */
+/* cumsum.cu - cumulative sums of numbers, or of numbers given by their logarithms: a thread, warp or block for each
+ * line. */
 #include "rows.h"
 #include "scalar.h"
 
-/* What sums are kept in. */
+/* The type in which sums of T are computed. */
 template <typename T> struct sum_of {
         typedef double type;
 };
@@ -11,7 +11,7 @@ template <> struct sum_of<int64_t> {
         typedef int64_t type;
 };
 
-/* How they are added up. */
+/* The kinds of addition: of numbers, and of numbers given by their logarithms. */
 struct numbers {
         template <typename S> static __device__ inline S nothing(void)
         {
@@ -47,7 +47,7 @@ template <typename T, typename KIND> static __global__ void cumsum_lines(lg_cums
         }
 }
 
-/* The sum of v over the threads of the pool before this one; *ret_all: over all of them. */
+/* Returns the sum of v over the threads of the team before this one; *ret_all is the sum over the whole team. */
 template <int TEAM, typename KIND, typename S> static __device__ inline S before_me(S v, S *ret_all, S *shared)
 {
         const int lane = (int)threadIdx.x % 32;
@@ -70,10 +70,10 @@ template <int TEAM, typename KIND, typename S> static __device__ inline S before
                 }
         }
         *ret_all = all;
-        return KIND::plus(before, lane ? own : nothing); /* up - v were NaN beside an infinity */
+        return KIND::plus(before, lane ? own : nothing); /* `up` - v would be NaN if v is infinite */
 }
 
-/* Tiles of V elements a thread, one after the other; V is 1 where a.inner is not. */
+/* Sums rows in tiles of V elements per thread, one tile after the other; V must be 1 unless a.inner is 1. */
 template <typename T, typename KIND, int TEAM, int V> static __global__ void cumsum_rows(lg_cumsum_args a)
 {
         typedef typename sum_of<T>::type S;

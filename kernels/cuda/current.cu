@@ -1,4 +1,4 @@
-/* current.cu - the thread's current device, which is the caller's: changed for the time of a call, then given back. */
+/* current.cu - lg_on_device: changes the thread's current device for the time of a call, then restores the caller's. */
 #include "cuda.h"
 #include <cuda.h>
 #ifndef LG_CUDASIM
@@ -12,12 +12,12 @@ static context_state find_context_state()
 #ifdef LG_CUDASIM
         return cuDevicePrimaryCtxGetState;
 #else
-        void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* the runtime has loaded it */
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* the CUDA runtime has loaded it */
         return driver ? (context_state)dlsym(driver, "cuDevicePrimaryCtxGetState") : NULL;
 #endif
 }
 
-/* Whether the process uses that device already. Else cudaSetDevice would take memory there. */
+/* Returns false if the process does not use that device yet: cudaSetDevice would then take memory there. */
 static bool in_use(int index)
 {
         static const context_state state = find_context_state();

@@ -1,4 +1,4 @@
-/* device.cu - CUDA as a device: memory, copies, waiting, and what there is. */
+/* device.cu - CUDA as a device: queues, memory, copies, synchronisation, and the facts about a device. */
 #include "blas.h"
 #include "dnn.h"
 #include "nccl.h"
@@ -12,7 +12,7 @@ bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e)
 {
         if (e == cudaSuccess)
                 return true;
-        cudaGetLastError(); /* so that the next call does not report it again */
+        cudaGetLastError(); /* clears it, so that the next call does not report it again */
         return lg_queue_fail(q, e == cudaErrorMemoryAllocation ? LG_NO_MEMORY : LG_BROKEN, "%s: %s", call,
                              cudaGetErrorString(e));
 }
@@ -26,7 +26,7 @@ bool lg_cuda_again(lg_queue *q, bool lacked_memory)
         return (lacked_memory || free_bytes < scarce) && q->release_cached(q);
 }
 
-/* Of all queues of the process: a tool that measures a step has no other way to the count than a symbol. */
+/* launches by all queues of the process; tools read the number through the symbol lg_cuda_launches */
 static int64_t launches;
 
 void lg_cuda_count_launch(void)
@@ -34,7 +34,7 @@ void lg_cuda_count_launch(void)
         __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
 }
 
-/* Kernels launched and libraries called so far. */
+/* Returns the number of kernel launches and computing library calls of the process so far. */
 extern "C" __attribute__((visibility("default"))) int64_t lg_cuda_launches(void)
 {
         return __atomic_load_n(&launches, __ATOMIC_RELAXED);
@@ -47,7 +47,7 @@ static void version_words(char *words, size_t size, int v)
         snprintf(words, size, "%d.%d", v / 1000, v % 1000 / 10);
 }
 
-/* CUDA's words, and for a driver that is too old both versions. */
+/* Writes CUDA's message to `reason`; for a driver that is too old also its version and the version needed. */
 static void tell_why(char *reason, size_t size, const char *call, cudaError_t e)
 {
         int driver = 0, runtime = 0;
@@ -85,7 +85,7 @@ static __global__ void probe()
 {
 }
 
-/* Everything that a queue has, on the device that is current; the name of the call that failed is noted. */
+/* Creates all parts of a queue on the current device. On failure *call is the CUDA function that failed. */
 static cudaError_t make_parts(lg_cuda_queue *q, const char **call)
 {
         cudaFuncAttributes kernel;
@@ -95,7 +95,7 @@ static cudaError_t make_parts(lg_cuda_queue *q, const char **call)
                 *call = #function;                                                                                     \
                 e = function(__VA_ARGS__);                                                                             \
         }
-        TRY(cudaFuncGetAttributes, &kernel, (const void *)probe) /* fails where the GPU is too old for these kernels */
+        TRY(cudaFuncGetAttributes, &kernel, (const void *)probe) /* fails if the GPU is too old for these kernels */
         TRY(cudaDeviceGetAttribute, &q->processors, cudaDevAttrMultiProcessorCount, q->base.index)
         TRY(cudaDeviceGetAttribute, &q->pageable_access, cudaDevAttrPageableMemoryAccess, q->base.index)
         TRY(cudaStreamCreateWithFlags, &q->stream, cudaStreamNonBlocking)
@@ -155,12 +155,12 @@ static void close_queue(lg_queue *base)
 
 /* ---- memory ---- */
 
-/* What is not a lack of memory, a device that broke before, is noted. */
+/* Returns NULL if the device is out of memory, or after any other failure, which is recorded in q. */
 static void *allocate(lg_queue *q, size_t bytes)
 {
         void *p = NULL;
         lg_on_device here(q->index);
-        if (!lg_cuda_good(q, here.call, here.error) || !lg_cuda_links_before(q)) /* it may wait */
+        if (!lg_cuda_good(q, here.call, here.error) || !lg_cuda_links_before(q)) /* cudaMalloc may wait */
                 return NULL;
         const cudaError_t e = cudaMalloc(&p, bytes);
         if (e == cudaSuccess)
@@ -171,7 +171,7 @@ static void *allocate(lg_queue *q, size_t bytes)
         return NULL;
 }
 
-/* Waits for the device, so that nothing uses it any more. */
+/* Frees p. cudaFree waits for the device, so nothing uses p any more. */
 static void release(lg_queue *q, void *p, size_t bytes)
 {
         (void)bytes;
@@ -202,7 +202,7 @@ static void unpin(lg_queue *q, void *p)
 
 /* ---- copies ---- */
 
-/* All waits of the host for a stream: behind an exchange with other processes no longer than that may take. */
+/* Makes the host wait for stream s; for operations of links in s it waits no longer than their time limit. */
 static bool finish(lg_queue *q, cudaStream_t s)
 {
         return lg_cuda_links_before(q, s) && lg_cuda_good(q, "cudaStreamSynchronize", cudaStreamSynchronize(s));
@@ -213,14 +213,14 @@ static bool copy(lg_queue *q, const char *what, void *to, const void *from, size
         return bytes == 0 || lg_cuda_good(q, what, cudaMemcpyAsync(to, from, bytes, kind, lg_cuda(q)->stream));
 }
 
-/* The host's memory has been read when this returns. Of itself CUDA reads at once only what is pageable, and that not
- * where the device has access to it. */
+/* Copies host memory to the device and returns when the host memory has been read. CUDA does that by itself only for
+ * pageable memory that the device cannot access directly. */
 static bool upload(lg_queue *q, void *device, const void *host, size_t bytes)
 {
         cudaPointerAttributes host_is;
         if (bytes == 0)
                 return true;
-        if (!lg_cuda_links_before(q, lg_cuda(q)->stream) || /* from pageable memory it may wait */
+        if (!lg_cuda_links_before(q, lg_cuda(q)->stream) || /* a copy from pageable memory may wait */
             !copy(q, "cudaMemcpyAsync (to the device)", device, host, bytes, cudaMemcpyHostToDevice))
                 return false;
         if (!lg_cuda(q)->pageable_access) {
@@ -234,7 +234,7 @@ static bool upload(lg_queue *q, void *device, const void *host, size_t bytes)
 
 static bool download(lg_queue *q, void *host, const void *device, size_t bytes)
 {
-        return lg_cuda_links_before(q, lg_cuda(q)->stream) && /* to pageable memory it waits */
+        return lg_cuda_links_before(q, lg_cuda(q)->stream) && /* a copy to pageable memory waits */
                copy(q, "cudaMemcpyAsync (to the host)", host, device, bytes, cudaMemcpyDeviceToHost) &&
                finish(q, lg_cuda(q)->stream);
 }
@@ -244,7 +244,7 @@ static bool within(lg_queue *q, void *to, const void *from, size_t bytes)
         return copy(q, "cudaMemcpyAsync (on the device)", to, from, bytes, cudaMemcpyDeviceToDevice);
 }
 
-/* `later` goes on when `first` has done what it holds now. Both belong to q's device, or `first` alone does. */
+/* Makes stream `later` wait for all that is in stream `first` now. Both belong to q's device, or only `first` does. */
 static bool wait_for(lg_queue *q, cudaStream_t first, cudaStream_t later)
 {
         cudaEvent_t here = lg_cuda(q)->here;
@@ -252,7 +252,7 @@ static bool wait_for(lg_queue *q, cudaStream_t first, cudaStream_t later)
                lg_cuda_good(q, "cudaStreamWaitEvent", cudaStreamWaitEvent(later, here, 0));
 }
 
-/* Lets q's device, the current one, reach the memory of the other, where it can: copies then need not pass the host. */
+/* Lets q's device, the current one, access the memory of device `other` if it can: copies then bypass the host. */
 static void reach(lg_cuda_queue *q, int other)
 {
         const uint64_t bit = other < 64 ? (uint64_t)1 << other : 0;
@@ -261,7 +261,7 @@ static void reach(lg_cuda_queue *q, int other)
                 return;
         q->peers |= bit;
         if (cudaDeviceCanAccessPeer(&can, q->base.index, other) != cudaSuccess ||
-            (can && cudaDeviceEnablePeerAccess(other, 0) != cudaSuccess)) /* or another queue did it already */
+            (can && cudaDeviceEnablePeerAccess(other, 0) != cudaSuccess)) /* or another queue enabled it before */
                 cudaGetLastError();
 }
 
@@ -270,7 +270,7 @@ static bool copy_between(lg_queue *to_queue, void *to, lg_queue *from_queue, con
         cudaStream_t stream = lg_cuda(to_queue)->stream, source = lg_cuda(from_queue)->stream;
         reach(lg_cuda(to_queue), from_queue->index);
         if (!lg_cuda_links_before(from_queue, source) || !lg_cuda_links_before(to_queue, stream))
-                return false; /* a queue knows the links of its own device */
+                return false; /* each queue knows only the links of its own device */
         return lg_entry<wait_for>::call(from_queue, source, stream) &&
                lg_cuda_good(to_queue, "cudaMemcpyPeerAsync",
                             cudaMemcpyPeerAsync(to, to_queue->index, from, from_queue->index, bytes, stream)) &&
@@ -286,7 +286,7 @@ static bool copy_async(lg_queue *base, void *device, const void *pinned, size_t 
                 return false;
         cudaError_t e = cudaEventRecord(q->marks[(q->mark + 1) % LG_CUDA_MARKS], q->copies);
         if (e != cudaSuccess)
-                cudaStreamSynchronize(q->copies); /* without a mark nobody could wait for it */
+                cudaStreamSynchronize(q->copies); /* no later call could wait for a copy without its mark */
         else
                 *mark = ++q->mark;
         return lg_cuda_good(base, "cudaEventRecord", e);
@@ -304,7 +304,7 @@ static bool event_query(lg_queue *base, uint64_t mark, bool wait)
         cudaEvent_t event = lg_cuda(base)->marks[mark % LG_CUDA_MARKS];
         cudaError_t e = cudaEventQuery(event);
         if (e == cudaErrorNotReady) {
-                cudaGetLastError(); /* else the next launch would be taken for one that failed */
+                cudaGetLastError(); /* else the next launch would report it */
                 if (!wait || !lg_cuda_links_before(base, event))
                         return false;
                 e = cudaEventSynchronize(event);
@@ -312,7 +312,7 @@ static bool event_query(lg_queue *base, uint64_t mark, bool wait)
         return lg_cuda_good(base, "cudaEventSynchronize", e);
 }
 
-/* ---- waiting, and what there is ---- */
+/* ---- synchronisation and facts ---- */
 
 static bool clear_error(lg_queue *base)
 {

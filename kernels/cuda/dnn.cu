@@ -1,4 +1,4 @@
-/* dnn.cu - cuDNN: the library, a queue's handle and plans, and a convolution run by them. */
+/* dnn.cu - cuDNN: loading the library, a queue's handle and plans, and running a convolution by them. */
 #include "dnn.h"
 #if LG_CUDNN
 #include "conv.h"
@@ -24,7 +24,7 @@ static lg_dnn_library look(void)
         return library;
 }
 
-/* A library is the process's, and loaded once. */
+/* Returns the library, which the process loads once. */
 const lg_dnn_library *lg_dnn_find(void)
 {
         static const lg_dnn_library library = look();
@@ -52,9 +52,9 @@ lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t s)
         return LG_DNN_FAILED;
 }
 
-/* ---- what a queue keeps ---- */
+/* ---- handle and plans of a queue ---- */
 
-#define PLANS 256 /* most in a cache; the one that was not used for longest makes room */
+#define PLANS 256 /* most plans of a queue; the least recently used one is replaced */
 
 typedef struct dnn_state {
         cudnnHandle_t handle;
@@ -82,7 +82,7 @@ extern "C" void lg_cuda_dnn_close(lg_queue *q)
         free(d);
 }
 
-/* The handle belongs to the device that is current and to one stream. */
+/* Creates the handle of q for the current device and q's stream, if there is none yet. */
 static lg_dnn_answer open_state(lg_queue *q)
 {
         const lg_dnn_library *l = lg_dnn_find();
@@ -103,7 +103,7 @@ static lg_dnn_answer open_state(lg_queue *q)
         lg_dnn_answer answer = lg_dnn_judge(q, "cudnnCreate", s);
         if (answer == LG_DNN_DONE)
                 answer = lg_dnn_judge(q, "cudnnSetStream", l->set_stream(d->handle, lg_cuda(q)->stream));
-        if (answer == LG_DNN_FAILED) /* the next convolution may try again */
+        if (answer == LG_DNN_FAILED) /* so that the next convolution tries again */
                 lg_cuda_dnn_close(q);
         return answer;
 }
@@ -141,7 +141,7 @@ static void keep(dnn_state *d, lg_dnn_plan *p)
         d->plans[at] = p;
 }
 
-/* The plan for a key, made at the first call; *ret is NULL unless the answer is DONE. */
+/* Finds the plan for a key, which the first call makes. *ret is NULL unless the answer is DONE. */
 static lg_dnn_answer plan_for(lg_queue *q, const lg_dnn_key *key, const lg_dnn_plan **ret)
 {
         dnn_state *d = state_of(q);
@@ -178,7 +178,7 @@ static lg_dnn_answer plan_for(lg_queue *q, const lg_dnn_key *key, const lg_dnn_p
 
 /* ---- a convolution ---- */
 
-/* Where the operands of a graph lie. Weights are in scratch if cuDNN's order is not ours. */
+/* The addresses of a graph's operands. own_weights: w needs a copy in scratch memory, because cuDNN's order differs. */
 typedef struct operands {
         void *x, *w, *y, *b;
         bool own_weights;
@@ -212,7 +212,7 @@ static lg_dnn_key key_of(lg_queue *q, const lg_conv_args *a, const operands *o)
         return k;
 }
 
-/* cuDNN knows non-empty convolutions with as many outputs as fit. */
+/* Returns whether cuDNN supports the shapes: nothing is empty, and there are as many outputs as fit. */
 static bool is_usual(const lg_conv_args *a)
 {
         bool usual = a->n > 0 && a->channels > 0 && a->outputs > 0;
@@ -258,7 +258,7 @@ static lg_dnn_answer execute(lg_queue *q, const lg_dnn_plan *p, const operands *
         return lg_dnn_judge(q, "cudnnBackendExecute", s);
 }
 
-/* Between w (outputs, channels, kernel) and cuDNN's (outputs, kernel, channels). */
+/* Sets o->w to scratch memory if cuDNN's order of weights differs; fills it unless the weights are the result. */
 static bool weights_in(lg_queue *q, const lg_conv_args *a, operands *o)
 {
         if (!o->own_weights)
@@ -295,7 +295,7 @@ lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a)
         return LG_DNN_DONE;
 }
 
-#else /* cuDNN's headers were not there when this was built */
+#else /* built without cuDNN's headers */
 
 lg_dnn_answer lg_dnn_conv(lg_queue *, const lg_conv_args *)
 {

@@ -4,22 +4,22 @@
 
 #include "cuda.h"
 
-/* What came of it: REFUSED is for another way to do, FAILED is noted in the queue. */
+/* The result of a step: REFUSED if another algorithm must convolve, FAILED if an error was recorded in the queue. */
 typedef enum lg_dnn_answer { LG_DNN_DONE, LG_DNN_REFUSED, LG_DNN_FAILED } lg_dnn_answer;
-/* Convolves, or REFUSED: cuDNN is absent or has nothing for these arguments. Nothing was written then. */
+/* Convolves by cuDNN. Returns REFUSED, with nothing written, if cuDNN is absent or does not support these arguments. */
 lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a);
 
 typedef struct lg_dnn_counts {
-        int64_t plans, refusals; /* in the cache */
-        int64_t hits, misses;    /* so far */
+        int64_t plans, refusals; /* keys in the cache with a plan, and without one */
+        int64_t hits, misses;    /* look-ups so far that found a key in the cache, or did not */
 } lg_dnn_counts;
 
 extern "C" {
-/* cuDNN's version as in lg_dnn_library, and why it is not used; "" if it is. */
+/* Return the version (91900 for 9.19.0, 0 without a library), and the reason why cuDNN is not used ("" if it is). */
 size_t lg_cuda_dnn_version(void);
 const char *lg_cuda_dnn_reason(void);
 lg_dnn_counts lg_cuda_dnn_counts(lg_queue *q);
-/* Frees q's handle and plans, whose work is done. */
+/* Frees q's handle and plans; q's work must be finished. */
 void lg_cuda_dnn_close(lg_queue *q);
 }
 
@@ -42,8 +42,8 @@ void lg_cuda_dnn_close(lg_queue *q);
 
 typedef struct lg_dnn_library {
         bool there;
-        char reason[200]; /* why it is not, in words */
-        size_t number;    /* 91900: 9.19.0; 0: no library at all */
+        char reason[200]; /* message that explains why `there` is false */
+        size_t number;    /* version, 91900 for 9.19.0; 0 without a library */
 #define MEMBER(name, function) decltype(&::function) name;
         LG_DNN_FUNCTIONS(MEMBER)
 #undef MEMBER
@@ -51,7 +51,7 @@ typedef struct lg_dnn_library {
 
 const lg_dnn_library *lg_dnn_find(void);
 
-/* Not supported is REFUSED; other errors are FAILED, noted with the call's name and cuDNN's words. */
+/* Converts a status: not supported to REFUSED, another error to FAILED, with call and cuDNN's message in q. */
 lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t status);
 
 static inline bool lg_dnn_lacked_memory(cudnnStatus_t s)
@@ -59,7 +59,7 @@ static inline bool lg_dnn_lacked_memory(cudnnStatus_t s)
         return s == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
 }
 
-/* All that a plan depends on, without gaps, so that its bytes may be compared. */
+/* Everything that a plan depends on, without padding, so that keys compare by bytes. */
 typedef struct lg_dnn_key {
         int64_t n, channels, outputs;
         lg_conv_geometry at;
@@ -78,19 +78,19 @@ struct lg_dnn_parts {
         ~lg_dnn_parts();
 };
 
-/* The numbers that operands have in a graph; Y of an input gradient is its input g. */
+/* The numbers of the operands in a graph. Y is the output of a forward convolution, g for both gradients. */
 enum { LG_DNN_X = 1, LG_DNN_W, LG_DNN_Y, LG_DNN_B, LG_DNN_SUM };
 
 struct lg_dnn_plan {
         lg_dnn_key key;
-        uint64_t hash = 0, used = 0; /* used: when, counted in calls */
-        bool works = false;          /* else cuDNN has nothing for this key */
+        uint64_t hash = 0, used = 0; /* used: number of the last call that used the plan */
+        bool works = false;          /* false if cuDNN does not support this key */
         int64_t workspace = 0;
-        cudnnBackendDescriptor_t plan = nullptr; /* one of parts */
+        cudnnBackendDescriptor_t plan = nullptr; /* an element of parts */
         lg_dnn_parts parts;
 };
 
-/* Fills in what follows from p->key. REFUSED: there is no plan. */
+/* Makes the plan for p->key and fills in the rest of *p. Returns REFUSED if cuDNN has no plan. */
 lg_dnn_answer lg_dnn_build(lg_queue *q, cudnnHandle_t handle, lg_dnn_plan *p);
 #endif
 

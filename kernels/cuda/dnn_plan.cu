@@ -1,8 +1,8 @@
-/* dnn_plan.cu - execution plans: a convolution as a graph of cuDNN, and the engine that runs it. */
+/* dnn_plan.cu - execution plans: a convolution as a cuDNN graph, and the choice of the engine that runs it. */
 #include "dnn.h"
 #if LG_CUDNN
 
-#define CANDIDATES 64 /* dozens of engines for tensor cores may come before the first without */
+#define CANDIDATES 64 /* dozens of engines that use tensor cores may precede the first one without */
 #define WORKSPACE_MOST ((int64_t)1 << 30)
 
 void lg_dnn_parts::drop(int from)
@@ -28,13 +28,13 @@ lg_dnn_parts::~lg_dnn_parts()
         drop(0);
 }
 
-/* Makes descriptors; after the first call that did not go well, the others do nothing. */
+/* Makes descriptors; after the first call that fails, all others do nothing. */
 struct builder {
         lg_queue *q;
         lg_dnn_parts *parts;
         const lg_dnn_library *l = lg_dnn_find();
         lg_dnn_answer state = LG_DNN_DONE;
-        cudnnStatus_t broken = CUDNN_STATUS_SUCCESS; /* the first failure of an engine */
+        cudnnStatus_t broken = CUDNN_STATUS_SUCCESS; /* first error of an engine other than "not supported" */
 
         bool good() const
         {
@@ -63,7 +63,7 @@ struct builder {
                 if (good())
                         judge("cudnnBackendSetAttribute", l->set(d, name, type, count, values));
         }
-        /* One value, by its type. */
+        /* Overloads that set one value, whose type follows from the argument. */
         void set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t part)
         {
                 set(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &part);
@@ -80,7 +80,7 @@ struct builder {
         {
                 set(d, name, CUDNN_TYPE_BOOLEAN, 1, &yes);
         }
-        /* How many values there are in *count. */
+        /* Reads up to `room` values; *count is the number available. */
         void get(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                  int64_t room, int64_t *count, void *values)
         {
@@ -108,7 +108,7 @@ static cudnnDataType_t compute_type(const lg_dnn_key *k)
         return k->dtype == LG_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
-/* (n, c, h, w), the channels next to each other in memory. A virtual one is never in memory. */
+/* Describes a tensor (N, C, H, W), stored with channels last. A virtual tensor is never in memory. */
 static cudnnBackendDescriptor_t tensor(builder *b, const lg_dnn_key *k, int64_t name, const int64_t dims[4],
                                        bool is_virtual)
 {
@@ -140,7 +140,7 @@ static cudnnBackendDescriptor_t geometry(builder *b, const lg_dnn_key *k)
         return c;
 }
 
-/* What an operation calls its parts, by kind. */
+/* cuDNN's names of the operations and their attributes, indexed by lg_conv_kind. */
 static const struct {
         cudnnBackendDescriptorType_t type;
         cudnnBackendAttributeName_t geometry, x, w, y, alpha, beta;
@@ -158,7 +158,7 @@ static const struct {
                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA}};
 
-/* y = alpha * conv + beta * y */
+/* Describes the convolution of k->kind, with alpha = 1 and beta = 0 (the result is overwritten). */
 static cudnnBackendDescriptor_t convolution(builder *b, const lg_dnn_key *k, cudnnBackendDescriptor_t x,
                                             cudnnBackendDescriptor_t w, cudnnBackendDescriptor_t y)
 {
@@ -178,7 +178,7 @@ static cudnnBackendDescriptor_t convolution(builder *b, const lg_dnn_key *k, cud
         return o;
 }
 
-/* y = x + b, a value for each channel */
+/* Describes y = x + values, with one value for each channel. */
 static cudnnBackendDescriptor_t bias(builder *b, const lg_dnn_key *k, cudnnBackendDescriptor_t x,
                                      cudnnBackendDescriptor_t values, cudnnBackendDescriptor_t y)
 {
@@ -221,8 +221,8 @@ static cudnnBackendDescriptor_t graph_of(builder *b, const lg_dnn_key *k, cudnnH
         return g;
 }
 
-/* f32 is f32 unless TF32 is allowed, sums are never shorter than f32, and repetition is bit for bit where it is asked
- * for. */
+/* Returns whether an engine with these notes may be used: no TF32 in f32 unless allowed, sums in f32 or better, results
+ * that repeat bit for bit if required. */
 static bool is_allowed(const lg_dnn_key *k, int64_t count, const cudnnBackendNumericalNote_t *notes)
 {
         for (int64_t i = 0; i < count; i++)
@@ -234,12 +234,12 @@ static bool is_allowed(const lg_dnn_key *k, int64_t count, const cudnnBackendNum
         return true;
 }
 
-/* READY: its kernels are in the library. SLOW: it compiles them when a plan is made, which takes seconds. */
+/* READY: kernels are in the library. SLOW: the engine compiles them when a plan is made, which takes seconds. */
 typedef enum engine_use { FORBIDDEN, READY, SLOW } engine_use;
 
 static engine_use use_of(builder *b, const lg_dnn_key *k, cudnnBackendDescriptor_t config)
 {
-        cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT + 16]; /* a later library may know more */
+        cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT + 16]; /* a later library may have more */
         cudnnBackendBehaviorNote_t ways[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT + 16];
         const int64_t notes_room = sizeof notes / sizeof *notes, ways_room = sizeof ways / sizeof *ways;
         int64_t notes_count = 0, ways_count = 0;
@@ -257,7 +257,7 @@ static engine_use use_of(builder *b, const lg_dnn_key *k, cudnnBackendDescriptor
         return READY;
 }
 
-/* An engine that cannot be made ready is passed over, whatever it lacks; that is told only if no other one can. */
+/* Finalizes a plan. A failure counts as REFUSED; b->broken keeps the first error, reported if no engine works. */
 static void finish_plan(builder *b, cudnnBackendDescriptor_t plan)
 {
         cudnnStatus_t s;
@@ -288,7 +288,7 @@ static void plan_by(builder *b, cudnnHandle_t handle, cudnnBackendDescriptor_t c
                 b->parts->drop(mark);
 }
 
-/* The first of a heuristic's engines that may be used and says it can, the slow ones after the others. */
+/* Makes a plan with the first engine of a heuristic that is allowed and works; SLOW ones are tried after the others. */
 static void search(builder *b, cudnnHandle_t handle, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
                    lg_dnn_plan *p)
 {

@@ -1,8 +1,8 @@
-/* dropout.cu - elements set to 0 at random, the others scaled. */
+/* dropout.cu - dropout: sets elements to 0 at random and scales the others. */
 #include "shape.h"
 #include "../philox.h"
 
-/* Element i takes word i % 4 of block i / 4: the order of elements is kept. */
+/* Applies dropout. Element i (row-major) takes word i % 4 of random block i / 4, so w keeps the elements' order. */
 template <typename H, int V>
 static __global__ void dropout_loop(lg_walk<2> w, lg_dropout_args a, int64_t n, uint32_t limit, H scale)
 {

@@ -1,4 +1,4 @@
-/* fill.cu - one value everywhere, and ranges. */
+/* fill.cu - filling with one value, and ranges of numbers. */
 #include "shape.h"
 
 template <typename H, int V> static __global__ void fill_loop(lg_walk<1> w, void *out, lg_dtype t, int64_t n, H value)

@@ -1,8 +1,8 @@
-/* gather.cu - picking and placing by index: a thread for each element, or for each line or a part of it where sums must
- * keep an order. */
+/* gather.cu - gather, scatter_add and pick by index: a thread for each element, or for each line or a part of a line
+ * where sums must keep an order. */
 #include "shape.h"
 
-/* The walk goes through the output, the indices, and the input at index 0. */
+/* Gathers, a thread for each element. The walk covers the output, the indices, and the input at index 0 of a.dim. */
 static __global__ void gather_loop(lg_walk<3> w, lg_gather_args a, int64_t n, lg_device_error *error)
 {
         for (int64_t i = LG_FIRST; i < n; i += LG_STEP) {
@@ -22,7 +22,7 @@ static __global__ void gather_loop(lg_walk<3> w, lg_gather_args a, int64_t n, lg
         }
 }
 
-/* A 0-d place is a line of one. */
+/* Returns the arguments with a 0-dimensional shape as one dimension of size 1. */
 static lg_gather_args as_lines(const lg_gather_args *a)
 {
         lg_gather_args b = *a;
@@ -47,9 +47,9 @@ extern "C" bool lg_cuda_gather(lg_queue *q, const lg_gather_args *given)
         return lg_launch(q, "gather", gather_loop, lg_blocks(q, n), w, *a, n, lg_cuda(q)->error);
 }
 
-/* A line along the dimension is `parts` threads', a power of two: each goes through all of its indices, and adds what
- * falls to its own part of the elements. So what meets in one element is added in the line's order. f16 and bf16 add up
- * in `wide`, f32 of the whole result. */
+/* Adds lines along a.dim. A line is shared by `parts` threads, a power of two: each one reads all indices of the line
+ * and handles those with index % parts equal to its own number. So additions to one element keep the line's order. For
+ * f16 and bf16, `out` is an f32 copy of the whole result. */
 template <typename H>
 static __global__ void scatter_loop(lg_gather_args a, int64_t lines, int64_t parts, lg_device_error *error, void *out,
                                     lg_dtype out_dtype)
@@ -89,7 +89,7 @@ static __global__ void scatter_loop(lg_gather_args a, int64_t lines, int64_t par
         }
 }
 
-/* As many as keep the device busy, and leave each some of the elements and of the additions. */
+/* Returns the threads per line: enough to keep the device busy, but at least one element and 8 indices for each. */
 static int64_t parts_of(lg_queue *q, const lg_gather_args *a, int64_t lines)
 {
         const int64_t threads = (int64_t)lg_cuda(q)->processors * 512;

@@ -1,18 +1,18 @@
-/* gemm.cu - matrix products: by a library, or tile by tile through shared memory where it has none. */
+/* gemm.cu - matrix products: by cuBLASLt, or where it has no algorithm by a kernel with tiles in shared memory. */
 #include "blas.h"
 #include "rows.h"
 
 #define TILE 16
-#define MOST_BATCHES 65535 /* in one call of the library */
+#define MOST_BATCHES 65535 /* matrices in one call of the library, at most */
 
 template <typename H> static __device__ inline H relu_of(H x)
 {
         return x <= 0 ? (H)0 : x;
 }
 
-/* ---- own products ---- */
+/* ---- products by an own kernel ---- */
 
-/* A block computes TILE x TILE elements of C. */
+/* Computes C, a tile of TILE x TILE elements per block, with the tiles of A and B in shared memory. */
 template <typename H> static __global__ void gemm_loop(lg_gemm_args g, int64_t batches, int64_t across, int64_t down)
 {
         LG_SHARED(H, a, TILE * TILE);
@@ -58,9 +58,9 @@ static bool own_product(lg_queue *q, const lg_gemm_args *g)
                                                  across, down));
 }
 
-/* ---- what comes after the product ---- */
+/* ---- bias and ReLU after the product ---- */
 
-/* C = relu(C + bias), where C counts as zeros unless it is kept; a row goes to 1 << shift threads. */
+/* Computes C = relu(C + bias), where C is read as zeros unless `keep`. A row is shared by 1 << shift threads. */
 template <typename H> static __global__ void finish_rows(lg_gemm_args g, int64_t rows, int shift, bool keep)
 {
         const int lanes = 1 << shift, column = (int)threadIdx.x & (lanes - 1);
@@ -114,7 +114,7 @@ static bool is_dense(const lg_gemm_args *g)
                (uintptr_t)g->c % 16 == 0;
 }
 
-/* C = relu((keep ? C : 0) + bias) */
+/* Computes C = relu((keep ? C : 0) + bias), without the bias unless `bias` and without ReLU unless g->relu. */
 static bool finish(lg_queue *q, const lg_gemm_args *g, bool bias, bool keep)
 {
         int64_t rows = batches_of(g) * g->m, n = rows * g->n;
@@ -133,13 +133,13 @@ static bool finish(lg_queue *q, const lg_gemm_args *g, bool bias, bool keep)
 
 /* ---- the batch ---- */
 
-/* Of one dimension of batch at most. */
+/* Computes products with at most one batch dimension. */
 static bool product(lg_queue *q, const lg_gemm_args *g)
 {
         const bool bias = g->bias != NULL;
         if (g->k == 0)
                 return finish(q, g, bias, g->beta != 0);
-        /* The library is told no alignment of the bias, and may read it 16 bytes at a time. */
+        /* The library is given no alignment of the bias, and may read it 16 bytes at a time. */
         bool missing = bias && (uintptr_t)g->bias % 16 != 0;
         lg_blas_answer answer = lg_cuda_blas(q, g, bias && !missing);
         if (answer == LG_BLAS_NOTHING && bias && !missing) {
@@ -160,7 +160,7 @@ static void swap_dimensions(lg_gemm_args *g, int d, int e)
         }
 }
 
-/* Drops dimensions of size 1, joins neighbours that all operands step through evenly, and puts the longest first. */
+/* Drops batch dimensions of size 1, merges neighbours if all operands allow it, and puts the longest first. */
 static void coalesce(lg_gemm_args *g)
 {
         int n = 0, longest = 0;
@@ -183,7 +183,7 @@ static void coalesce(lg_gemm_args *g)
         g->batch_ndim = n;
 }
 
-/* Index i of the dimensions of batch but the first, from there `count` of the first. */
+/* Returns the products at index i of all batch dimensions but the first, and at [first, first + count) of the first. */
 static lg_gemm_args part_of(const lg_gemm_args *g, int64_t i, int64_t first, int64_t count)
 {
         lg_gemm_args part = *g;

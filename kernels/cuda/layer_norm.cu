@@ -1,7 +1,7 @@
 /* layer_norm.cu - layer, group and RMS norm: a thread, warp or block for each row; weights' gradients in two stages. */
 #include "columns.h"
 
-/* The weights of V elements from i on of a row. */
+/* Reads the weights of elements i to i + V - 1 of a row; element i has weight first + i / inner. */
 template <typename H, int V>
 static __device__ inline void weights_at(const void *w, int64_t first, int64_t inner, int64_t i, H *to)
 {
@@ -19,14 +19,14 @@ static __device__ inline void weights_at(const void *w, int64_t first, int64_t i
                 to[j] = j && one ? to[0] : from[small ? (int64_t)((uint32_t)(i + j) / by) : (i + j) / inner];
 }
 
-/* The group whose weights a row has. */
+/* Returns the group of a row, which selects its weights. */
 static __device__ inline int64_t group_of(int64_t row, int64_t groups)
 {
         return groups == 1 ? 0 : row % groups;
 }
 
-/* The moments of a row that is in registers, added up in S: once its mean is known roughly, the differences from it are
- * exact. */
+/* Reads a row into the registers v and returns its moments, summed in S. A first pass finds the mean roughly, so that
+ * the differences from the mean are exact in the second. */
 template <typename S, typename T, int TEAM, int E, int V>
 static __device__ inline lg_moments kept_moments(const T *x, int64_t n, bool rms, LG_COMPUTE(T) * v, double *words)
 {
@@ -53,7 +53,7 @@ static __device__ inline lg_moments kept_moments(const T *x, int64_t n, bool rms
         return lg_moments{(double)n, (double)base + rest, (double)squares - (rms ? 0 : (double)sum * rest)};
 }
 
-/* The moments of a row that is not, in one pass: those of each thread, then all of them joined. */
+/* Returns the moments of a row that does not fit in registers, in one pass: those of each thread, then all joined. */
 template <typename S, typename T, int V>
 static __device__ inline lg_moments long_moments(const T *x, int64_t n, bool rms, double *shared)
 {
@@ -94,7 +94,7 @@ static __device__ inline lg_moments moments_in(const T *x, int64_t n, bool rms, 
                 return kept_moments<S, T, TEAM, E, V>(x, n, rms, v, shared);
 }
 
-/* What is beyond f32, for the whole pool, is added up in f64 again. */
+/* Returns the moments of a row. If the sum of squares overflows f32, the whole team computes them again in f64. */
 template <typename T, int TEAM, int E, int V>
 static __device__ inline lg_moments row_moments(const T *x, int64_t n, bool rms, LG_COMPUTE(T) * v, double *shared)
 {
@@ -153,7 +153,7 @@ extern "C" bool lg_cuda_layer_norm(lg_queue *q, const lg_layer_norm_args *a)
                                                                         lg_even(LG_PACK(T), n, a->x, a->y), *a));
 }
 
-/* ---- the derivative by x ---- */
+/* ---- the derivative with respect to x ---- */
 
 template <typename T, int TEAM, int E, int V> static __global__ void input_slopes(lg_layer_norm_vjp_args a)
 {
@@ -199,9 +199,9 @@ template <typename T, int TEAM, int E, int V> static __global__ void input_slope
         }
 }
 
-/* ---- the derivative by w and b ---- */
+/* ---- the derivatives with respect to w and b ---- */
 
-/* inner is 1: down the columns (outer, groups * channels); V columns are of one group. */
+/* Sums if inner is 1: down the columns of (outer, groups * channels); the V columns of a thread are of one group. */
 template <typename T, int V> static __global__ void weight_slopes(lg_layer_norm_vjp_args a, lg_columns c, double *parts)
 {
         typedef LG_COMPUTE(T) H;
@@ -218,7 +218,7 @@ template <typename T, int V> static __global__ void weight_slopes(lg_layer_norm_
         });
 }
 
-/* inner is more: a pool for each (outer, group, channel), whose elements are neighbours. */
+/* Sums if inner > 1: a team for each (outer, group, channel), whose elements are contiguous. */
 template <typename T, int TEAM> static __global__ void channel_slopes(lg_layer_norm_vjp_args a, double *parts)
 {
         typedef LG_COMPUTE(T) H;
@@ -247,7 +247,7 @@ template <typename T, int TEAM> static __global__ void channel_slopes(lg_layer_n
         }
 }
 
-/* The sums of each split into ret_parts. */
+/* Computes the sums of each split into *ret_parts, scratch memory, and sets *ret_splits to the number of splits. */
 template <typename T>
 static bool weight_parts(lg_queue *q, const lg_layer_norm_vjp_args *a, double **ret_parts, int64_t *ret_splits)
 {

@@ -1,4 +1,4 @@
-/* loaded.cu - a library that is not linked, see loaded.h. */
+/* loaded.cu - loading the functions of a library that is not linked (loaded.h). */
 #include "loaded.h"
 #include <stdio.h>
 #ifdef LG_CUDASIM

@@ -1,4 +1,4 @@
-/* loaded.h - a library that is not linked: it is loaded when it is first needed, and stays. */
+/* loaded.h - libraries that are not linked but loaded when they are first needed; they stay loaded. */
 #ifndef LG_CUDA_LOADED_H
 #define LG_CUDA_LOADED_H
 
@@ -6,19 +6,19 @@
 
 typedef struct lg_loaded_function {
         const char *name;
-        void **to;       /* where its address goes */
-        void *simulated; /* its address in a simulation */
+        void **to;       /* receives the address */
+        void *simulated; /* address in a simulation of CUDA */
 } lg_loaded_function;
 
-/* A row of a table of them, for an X-macro of F(member of *l, function). */
+/* A row of a table of lg_loaded_function; the F(member of *l, function) of an X-macro. */
 #ifdef LG_CUDASIM
 #define LG_LOADED(member, function) {#function, (void **)&l->member, (void *)function},
 #else
 #define LG_LOADED(member, function) {#function, (void **)&l->member, NULL},
 #endif
 
-/* False: there is no such file, or a function is missing in it; why is in `reason`, of `size` bytes. In a simulation
- * all are there, unless the environment says otherwise with that switch, 0. */
+/* Loads `file` and the functions of `table`. Returns false, with the cause in `reason` (`size` bytes), if the file or a
+ * function is missing. In a simulation all are present, unless the environment variable simulation_switch is "0". */
 bool lg_load_functions(const char *file, const char *simulation_switch, const lg_loaded_function *table, size_t count,
                        char *reason, size_t size);
 

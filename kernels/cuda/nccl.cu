@@ -1,5 +1,5 @@
-/* nccl.cu - exchanges with devices of other processes by NCCL: the library, joining and leaving, operations. A link has
- * a stream of its own, so that exchanges run beside kernels. */
+/* nccl.cu - communication between devices of several processes by NCCL: the library, joining and leaving links, and
+ * operations. A link has a stream of its own, so that operations run in parallel with kernels. */
 #include "nccl.h"
 #if LG_NCCL
 #include "loaded.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OLDEST 21400 /* the first one whose calls need not block */
+#define OLDEST 21400 /* the first version with non-blocking calls */
 
 /* ---- the library ---- */
 
@@ -26,7 +26,7 @@ static lg_nccl_library look(void)
         return library;
 }
 
-/* A library is the process's, and loaded once. */
+/* Returns the library, which the process loads once. */
 const lg_nccl_library *lg_nccl_find(void)
 {
         static const lg_nccl_library library = look();
@@ -61,7 +61,7 @@ static void free_link(lg_queue *q, lg_link *l)
                 cudaStreamDestroy(l->aside);
         if (l->stream)
                 cudaStreamDestroy(l->stream);
-        lg_cuda_links_before(q); /* of other links: what follows waits for the whole device */
+        lg_cuda_links_before(q); /* for other links: cudaFreeHost waits for the whole device */
         if (l->lost)
                 cudaFreeHost(l->lost);
         cudaGetLastError();
@@ -82,7 +82,7 @@ static bool make_parts(lg_queue *q, lg_link *l)
         return ok;
 }
 
-/* The device's number by its maker: numbers in a process depend on which devices it sees. */
+/* Writes the UUID of the device. Device numbers differ between processes that see different devices. */
 static bool place(lg_queue *q, char *ret, size_t size)
 {
         cudaDeviceProp p;
@@ -122,7 +122,7 @@ static lg_link *join(lg_queue *q, const uint8_t *name, int rank, int size, doubl
                 return NULL;
         }
         l->size = size;
-        l->seconds = seconds / 2; /* for joining: a rank that could not waits for the others meanwhile */
+        l->seconds = seconds / 2; /* for joining: a rank that failed to join still waits for the others */
         ncclUniqueId id;
         memcpy(&id, name, sizeof id);
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -141,7 +141,7 @@ static lg_link *join(lg_queue *q, const uint8_t *name, int rank, int size, doubl
         return l;
 }
 
-/* What is under way ends by itself, where all ranks are there. */
+/* Waits for the operations of l; gives l up at the time limit, counted from now or, if broken, from the last one. */
 static void wait_or_give_up(lg_queue *q, lg_link *l, bool broken)
 {
         const double start = broken ? l->began : lg_nccl_now(), looked = lg_nccl_now();
@@ -182,7 +182,7 @@ static ncclDataType_t type_of(lg_dtype t)
                               : ncclUint8;
 }
 
-/* A sum of truth values is whether any is true. */
+/* Returns NCCL's reduction. A sum of bools is their maximum: whether any is true. */
 static ncclRedOp_t reduction_of(const lg_link_args *a)
 {
         return a->reduction == LG_LINK_MAX || a->dtype == LG_BOOL ? ncclMax
@@ -215,7 +215,7 @@ static ncclResult_t call(const lg_link *l, const lg_link_args *a)
         }
 }
 
-/* Without a mark nobody could wait for the operation. */
+/* Records the event by which later calls wait for the operation. If that fails, gives the link up. */
 static bool set_mark(lg_queue *q, lg_link *l, uint64_t *mark)
 {
         const cudaError_t e = cudaEventRecord(l->marks[(l->mark + 1) % LG_CUDA_MARKS], l->stream);
@@ -255,7 +255,7 @@ extern "C" const lg_device_links lg_cuda_links = {
         version, lg_entry<place>::call, lg_entry<make_id>::call, join, lg_entry<run>::call, lg_entry<wait>::call, why,
         leave};
 
-#else /* NCCL's header was not there when this was built */
+#else /* built without NCCL's header */
 #include <stdio.h>
 
 static bool version(char *ret, size_t size)

@@ -1,5 +1,5 @@
-/* nccl.h - exchanges with devices of other processes by NCCL: the library, loaded when it is first needed, and waits
- * that end whatever other processes do. */
+/* nccl.h - communication between devices of several processes by NCCL, a library loaded when it is first needed. Waits
+ * end within a time limit whatever other processes do. */
 #ifndef LG_CUDA_NCCL_H
 #define LG_CUDA_NCCL_H
 
@@ -11,13 +11,13 @@ extern "C" const lg_device_links lg_cuda_links;
 #define LG_NCCL 1
 #include <nccl.h>
 
-/* Before the host waits for what a stream holds now, for an event, or for all that the device does: returns when no
- * operation of a link is before its end. False: a link was given up, as noted in q. Without such operations under way
- * it calls nothing and returns at once. */
+/* Wait, within the time limits of links, for the operations that precede the end of stream s, event e, or all work of
+ * the device. Called before the host waits for s, e or the device itself. Return false, with the error in q, if a link
+ * was given up. If no operation is under way, they return at once. */
 bool lg_cuda_links_before(lg_queue *q, cudaStream_t s);
 bool lg_cuda_links_before(lg_queue *q, cudaEvent_t e);
 bool lg_cuda_links_before(lg_queue *q);
-/* Ends the links that are left. */
+/* Leaves all links of q as broken and frees them. */
 void lg_cuda_links_close(lg_queue *q);
 
 #define LG_NCCL_FUNCTIONS(F)                                                                                           \
@@ -38,8 +38,8 @@ void lg_cuda_links_close(lg_queue *q);
 
 typedef struct lg_nccl_library {
         bool there;
-        char reason[200]; /* why it is not, in words */
-        int number;       /* 22709: 2.27.9; 0: no library at all */
+        char reason[200]; /* message that explains why `there` is false */
+        int number;       /* version, 22709 for 2.27.9; 0 without a library */
 #define MEMBER(name, function) decltype(&::function) name;
         LG_NCCL_FUNCTIONS(MEMBER)
 #undef MEMBER
@@ -49,38 +49,38 @@ const lg_nccl_library *lg_nccl_find(void);
 
 struct lg_link {
         lg_link *next;
-        ncclComm_t comm; /* NULL: given up */
+        ncclComm_t comm; /* NULL after the link was given up */
         int size;
-        double seconds, began;            /* the time limit; when the last operation was queued */
-        cudaStream_t stream, aside;       /* aside: for the error word, where `stream` does not go on */
-        cudaEvent_t before;               /* a place in a stream of the queue */
-        cudaEvent_t marks[LG_CUDA_MARKS]; /* as those of the queue */
-        uint64_t mark, ended;             /* the last one given; the last one that was seen to have ended */
-        const char *doing;                /* the call of the last operation */
-        lg_device_error *lost;            /* pinned: what the device's error word becomes */
+        double seconds, began;            /* time limit of an operation; time at which the last one was queued */
+        cudaStream_t stream, aside;       /* aside: sets the device's error word while `stream` is blocked */
+        cudaEvent_t before;               /* recorded in a stream of the queue, to wait for that stream */
+        cudaEvent_t marks[LG_CUDA_MARKS]; /* event m % LG_CUDA_MARKS ends operation m or a later one */
+        uint64_t mark, ended;             /* number of the last operation; of the last one known to have ended */
+        const char *doing;                /* name of the call of the last operation */
+        lg_device_error *lost;            /* pinned memory: the value that the device's error word gets */
         char why[200];
 };
 
-/* The first of a queue's links. */
+/* Returns the first link in q's list, or NULL. */
 lg_link *lg_nccl_links(lg_queue *q);
-/* Seconds of a clock, and a pause in a wait that has begun at `start`. */
+/* Return the time of a monotonic clock in seconds, and pause inside a wait that began at time `start`. */
 double lg_nccl_now(void);
 void lg_nccl_pause(double start);
-/* Whether an operation of a link has not ended yet. */
+/* Returns whether the last operation of l has not ended yet. */
 bool lg_nccl_under_way(lg_link *l);
-/* Whether the link was given up, as is noted in q then. */
+/* Returns whether l was given up, and then records the cause in q. */
 bool lg_nccl_lost(lg_queue *q, const lg_link *l);
-/* The end of a call that may go on by itself, within the time limit. */
+/* Waits, within the time limit, for the end of a non-blocking NCCL call that returned s; returns its final result. */
 ncclResult_t lg_nccl_finish(const lg_link *l, ncclResult_t s);
-/* After a call of NCCL. False: the link was given up with NCCL's words, as noted in q. */
+/* Completes a NCCL call that returned s. On failure gives l up with NCCL's message, also in q, and returns false. */
 bool lg_nccl_done(lg_queue *q, lg_link *l, const char *call, ncclResult_t s);
-/* One look at an operation under way. False: the link was given up. */
+/* Returns false, after giving l up with the cause in q, if NCCL reports an error or the limit since `start` is over. */
 bool lg_nccl_goes_on(lg_queue *q, lg_link *l, double start);
-/* Gives a link up; the words are why. */
+/* Gives l up and ends its operations; the formatted message is the cause. */
 void lg_nccl_give_up(lg_queue *q, lg_link *l, const char *format, ...);
 #else
 
-/* Without NCCL there are no links. */
+/* Without NCCL there are no links to wait for. */
 template <typename... A> static inline bool lg_cuda_links_before(lg_queue *, A...)
 {
         return true;

@@ -1,9 +1,8 @@
-/* nccl_wait.cu - waits that end whatever other processes do.
+/* nccl_wait.cu - waits that end within a time limit whatever other processes do.
  *
- * A process that has died is not reported by NCCL: its peers' kernels wait for ever, and who waits for their stream
- * does. So the host asks an event instead, until the time limit; then the link is given up: the device's error word is
- * set first, so that optimisers queued behind the exchange leave parameters as they are, and then NCCL's kernels are
- * ended.
+ * NCCL does not report a process that has died: kernels of its peers wait for ever, and so would a host that waits for
+ * their stream. So the host polls an event until the time limit and then gives the link up: it first sets the device's
+ * error word, so that optimisers queued after the operation leave parameters as they are, and then ends NCCL's kernels.
  */
 #include "nccl.h"
 #if LG_NCCL
@@ -12,8 +11,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#define SPIN_SECONDS 2e-3     /* of a wait, before it begins to sleep */
-#define NAP_NANOSECONDS 50000 /* between two looks */
+#define SPIN_SECONDS 2e-3     /* a wait yields the processor for so long, then it sleeps */
+#define NAP_NANOSECONDS 50000 /* the length of one sleep */
 
 double lg_nccl_now(void)
 {
@@ -31,7 +30,7 @@ void lg_nccl_pause(double start)
                 nanosleep(&nap, NULL);
 }
 
-/* Whether that has happened; an error of CUDA is for those who wait for the stream to find. */
+/* Returns whether event e has happened or CUDA reports an error, which a later wait for the stream finds. */
 static bool is_over(cudaEvent_t e)
 {
         const cudaError_t s = cudaEventQuery(e);
@@ -49,7 +48,7 @@ bool lg_nccl_under_way(lg_link *l)
         return l->ended != l->mark;
 }
 
-/* The device's error word first: what is queued behind the operation goes on when NCCL's kernels end. */
+/* Sets the device's error word before the abort: work queued after the operation runs when NCCL's kernels end. */
 void lg_nccl_give_up(lg_queue *q, lg_link *l, const char *format, ...)
 {
         va_list args;
@@ -70,7 +69,6 @@ bool lg_nccl_lost(lg_queue *q, const lg_link *l)
         return !l->comm && !lg_queue_fail(q, LG_LOST, "%s", l->why);
 }
 
-/* The end of a call that may go on by itself, within the time limit. */
 ncclResult_t lg_nccl_finish(const lg_link *l, ncclResult_t s)
 {
         const double start = lg_nccl_now();
@@ -82,7 +80,6 @@ ncclResult_t lg_nccl_finish(const lg_link *l, ncclResult_t s)
         return s;
 }
 
-/* After a call of NCCL. False: the link was given up with NCCL's words, as noted in q. */
 bool lg_nccl_done(lg_queue *q, lg_link *l, const char *call, ncclResult_t s)
 {
         s = lg_nccl_finish(l, s);
@@ -97,7 +94,6 @@ bool lg_nccl_done(lg_queue *q, lg_link *l, const char *call, ncclResult_t s)
 
 /* ---- waits of the host for the device ---- */
 
-/* One look at an operation under way. False: its link was given up. */
 bool lg_nccl_goes_on(lg_queue *q, lg_link *l, double start)
 {
         ncclResult_t s = ncclSuccess;
@@ -123,7 +119,7 @@ static bool any_is_under_way(lg_queue *q)
         return any;
 }
 
-/* Until e has happened, or only CUDA is in its way. */
+/* Waits until e has happened or no operation of a link is under way. Returns false if a link was given up. */
 static bool poll(lg_queue *q, cudaEvent_t e)
 {
         const double start = lg_nccl_now();

@@ -1,10 +1,10 @@
-/* nonzero.cu - the places of the elements that are not 0: a block counts each chunk first, so that each knows where to
+/* nonzero.cu - the indices of elements that are not 0: chunks are counted first, so that each block knows where to
  * write. */
 #include "cuda.h"
 
 #define WARPS (LG_THREADS / 32)
 
-/* True if element i is not 0; NaN is not. */
+/* Returns whether element i is not 0, which is true of NaN. */
 static __device__ inline bool is_nonzero(const lg_nonzero_args &a, int64_t i)
 {
         return a.dtype == LG_F64      ? lg_load<double>(a.x, a.dtype, i) != 0
@@ -12,7 +12,7 @@ static __device__ inline bool is_nonzero(const lg_nonzero_args &a, int64_t i)
                                       : lg_load<int64_t>(a.x, a.dtype, i) != 0;
 }
 
-/* How many threads before this one say so; *ret_all: how many of the block. */
+/* Returns how many threads of the block before this one have `here` set; *ret_all counts those of the whole block. */
 static __device__ inline int before_me(bool here, int *ret_all, int *shared)
 {
         const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
@@ -52,7 +52,7 @@ static __global__ void find_chunks(lg_nonzero_args a, int64_t n, int64_t chunks)
         }
 }
 
-/* Counts become their running sums, by one block: a stretch for each thread. */
+/* Replaces counts by their running sums, in one block; each thread has a range of chunks. */
 static __global__ void sum_chunks(int64_t *starts, int64_t chunks)
 {
         LG_SHARED(int64_t, sums, LG_THREADS);

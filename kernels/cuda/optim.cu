@@ -1,26 +1,25 @@
-/* optim.cu - optimisers, norms and scaling of many tensors by one launch: chunks of tensors from a table that travels
- * with the kernel's arguments. Nothing changes while a device-side error is set. */
+/* optim.cu - optimiser steps, norms and scaling of many tensors by one launch: blocks process chunks of the tensors of
+ * a table that is passed by value. Optimiser steps change nothing while a device-side error is set. */
 #include "rows.h"
 
-#define CHUNK 4096 /* elements that a block takes at once */
-#define BLOCKS 8   /* of a launch for each processor, at most */
+#define CHUNK 4096 /* elements per chunk; a block processes a chunk at a time */
+#define BLOCKS 8   /* blocks of a launch per multiprocessor, at most */
 #define MOST_TENSORS 62
 enum { PARAM, GRAD, STATE, MASTER = STATE + LG_UPDATE_STATES, TENSORS };
 
-/* Tensors of one dtype; their chunks are numbered one after the other. Fits into 4 KiB with a kernel's other arguments.
- */
+/* Tensors of one dtype, whose chunks are numbered consecutively. Fits in the 4 KiB of a kernel's arguments. */
 typedef struct table {
         void *at[MOST_TENSORS][TENSORS];
         int64_t *skipped[MOST_TENSORS];
-        int32_t first[MOST_TENSORS + 1]; /* chunk of each */
-        uint16_t last[MOST_TENSORS];     /* elements of its last chunk */
+        int32_t first[MOST_TENSORS + 1]; /* number of the first chunk of each tensor */
+        uint16_t last[MOST_TENSORS];     /* elements of the last chunk of each tensor */
         int32_t count;
-        uint64_t even; /* by bit: all pointers are 16-byte aligned */
+        uint64_t even; /* bit k: all pointers of tensor k are 16-byte aligned */
         const float *skip;
         const lg_device_error *error;
 } table;
 
-/* The elements of one chunk. */
+/* Elements [first, end) of a tensor. */
 typedef struct chunk {
         int64_t first, end;
         int tensor;
@@ -41,7 +40,7 @@ static __device__ inline chunk chunk_of(const table &t, int32_t k)
         return c;
 }
 
-/* ---- rules: a struct of the numbers of each line of updates.def, what computes them, and what one element undergoes
+/* ---- rules: for each line of updates.def a struct of its numbers; set() computes them, operator() updates an element
  * ---- */
 
 static __device__ inline float root_of(float x)
@@ -82,7 +81,7 @@ static __device__ inline double root_of(double x)
         }
 #include "../updates.def"
 
-/* V elements from i on: states and the master are of the type that is computed in. */
+/* Updates V elements from i on. States and the master copy have the compute type of T. */
 template <typename T, int V, typename R>
 static __device__ inline void step_at(const R &rule, void *const *at, int has, int64_t i)
 {
@@ -117,7 +116,7 @@ static __device__ inline void step_at(const R &rule, void *const *at, int has, i
                         lg_write<H, V>((H *)at[STATE + k] + i, s[k]);
 }
 
-/* For each of this block's chunks: begin(its tensor), and f(pack of V, tensors, i) for each V elements from i on. */
+/* Calls begin(tensor) for each chunk of the block, then f(V as a type, pointers, i) for every V elements from i on. */
 template <typename T, typename B, typename F>
 static __device__ inline void walk(const table &t, const B &begin, const F &f)
 {
@@ -144,7 +143,7 @@ template <typename T, typename F> static __device__ inline void walk(const table
                 t, [](int) {}, f);
 }
 
-/* One thread of a block computes the numbers, again where steps were skipped another number of times. */
+/* Makes a step. One thread per block computes the numbers of a rule, again for another counter of skipped steps. */
 template <typename T, typename R> static __global__ void step(const double *dials, table t)
 {
         LG_SHARED(R, shared, 1);
@@ -175,7 +174,7 @@ template <typename T, typename R> static __global__ void step(const double *dial
 
 /* ---- tables ---- */
 
-/* Calls launch(table, blocks) for tables of the tensors of a dtype. */
+/* Calls launch(table, blocks) for tables that together hold all tensors of dtype t. */
 template <typename F> static bool tables_of(lg_queue *q, lg_dtype t, const lg_update *updates, int64_t count, F launch)
 {
         table now;
@@ -214,7 +213,7 @@ template <typename F> static bool tables_of(lg_queue *q, lg_dtype t, const lg_up
 
 static const lg_dtype float_dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
 
-/* Calls launch((T *)NULL, table, blocks) for the tables of each dtype, whose elements are of type T. */
+/* Calls launch((T *)NULL, table, blocks) for the tables of each dtype, with T the type of their elements. */
 template <typename F>
 static bool over(lg_queue *q, const char *name, const lg_update *updates, int64_t count, const F &launch)
 {
@@ -328,7 +327,7 @@ extern "C" bool lg_cuda_scale(lg_queue *q, const lg_scale_args *a)
         });
 }
 
-/* ---- the scale of losses ---- */
+/* ---- the loss scale ---- */
 
 template <typename T> static __global__ void unscale(table t, const float *scale, float *found)
 {

@@ -1,12 +1,12 @@
-/* pointwise.h - the kernel behind every line of pointwise.def, for float, double and int64_t, from which all dtypes are
- * served. */
+/* pointwise.h - the kernel behind every line of pointwise.def, for float, double and int64_t, in which all dtypes are
+ * computed. */
 #ifndef LG_CUDA_POINTWISE_H
 #define LG_CUDA_POINTWISE_H
 
 #include "scalar.h"
 #include "shape.h"
 
-/* Operand 0 of the walk is the output. A derivative's condition is a bool among its inputs. */
+/* The operands of a pointwise kernel; operand 0 of the walk is the output. dtypes is LG_BOOL for a condition. */
 typedef struct lg_operands {
         void *out;
         const void *in[LG_PW_INPUTS];
@@ -14,9 +14,9 @@ typedef struct lg_operands {
         bool accumulate;
 } lg_operands;
 
-#define LG_NEIGHBOURS(I) (16 / (int)sizeof(I)) /* elements that a thread takes at once, of packs */
+#define LG_NEIGHBOURS(I) (16 / (int)sizeof(I)) /* elements of a pack, which a thread processes at once */
 
-/* Element i of a dtype that is computed in H, or of bools; lg_load() and lg_store() know every dtype. */
+/* Load and store element i of a dtype that is bool or has compute type H; lg_load() and lg_store() take any dtype. */
 template <typename H> static __device__ inline H lg_load_own(const void *p, lg_dtype t, int64_t i)
 {
         if (t == LG_BOOL)
@@ -54,7 +54,7 @@ template <typename H> static __device__ inline void lg_store_own(void *p, lg_dty
                 ((uint8_t *)p)[i] = (uint8_t)(uint64_t)x;
 }
 
-/* Adds to y what was there. */
+/* Adds the previous values of the output to y. */
 template <typename H, int V> static __device__ inline void lg_add_old(const void *p, lg_dtype t, int64_t i, H y[V])
 {
         H old[V];
@@ -67,7 +67,7 @@ template <typename H, int V> static __device__ inline void lg_add_old(const void
                 y[j] += old[j];
 }
 
-/* y = formula(inputs) for V neighbours from element e on; of V > 1 lg_packs() holds for all operands. */
+/* Computes y = formula(inputs) for V elements from e on. V > 1 needs lg_packs() for all operands. */
 template <typename I, typename H, int V, H (*formula)(H, H, H, H, H, H)>
 static __device__ inline void lg_pointwise_some(const lg_walk<LG_PW_INPUTS + 1> &w, const lg_operands &a, int64_t e,
                                                 H p0, H p1)
@@ -100,7 +100,7 @@ static __device__ inline void lg_pointwise_some(const lg_walk<LG_PW_INPUTS + 1> 
                 lg_store_own<H>(a.out, a.out_dtype, at[0], y[0]);
 }
 
-/* Of n elements the first `packed`, whole packs, a pack at a time, the others one at a time. */
+/* Computes the first `packed` of n elements in whole packs, the others one at a time. */
 template <typename I, typename H, H (*formula)(H, H, H, H, H, H)>
 static __global__ void lg_pointwise_loop(lg_walk<LG_PW_INPUTS + 1> w, lg_operands a, int64_t packed, int64_t n, H p0,
                                          H p1)
@@ -112,15 +112,15 @@ static __global__ void lg_pointwise_loop(lg_walk<LG_PW_INPUTS + 1> w, lg_operand
                 lg_pointwise_some<I, H, 1, formula>(w, a, e, p0, p1);
 }
 
-/* What a launch needs besides the kernel: made once for each type, not for each formula, which halves the time that the
- * host's compiler takes. */
+/* The arguments of a launch. They are computed by a function for each type, not for each formula, which halves the host
+ * compiler's time. */
 typedef struct lg_pointwise_plan {
         lg_walk<LG_PW_INPUTS + 1> walk;
         lg_operands operands;
         int64_t n, packed, blocks;
 } lg_pointwise_plan;
 
-/* `condition`: the slot that holds bools, or -1. Sizes are not 0. */
+/* Fills *ret. `condition` is the input slot that holds bools, or -1. No size is 0. */
 template <typename I, typename H>
 static __attribute__((noinline)) void lg_pointwise_prepare(lg_queue *q, const lg_pointwise_args *a, int condition,
                                                            bool compare, lg_pointwise_plan *ret)
@@ -141,7 +141,7 @@ static __attribute__((noinline)) void lg_pointwise_prepare(lg_queue *q, const lg
         *ret = {w, o, n, packs ? n - n % at_once : 0, lg_pack_blocks(q, n, at_once)};
 }
 
-/* Inputs come as I and are computed in H. */
+/* Launches the kernel of a formula, with inputs loaded as I and converted to H. */
 template <typename I, typename H, H (*formula)(H, H, H, H, H, H)>
 static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args *a, int condition, bool compare, H p0,
                          H p1)
@@ -154,7 +154,7 @@ static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args 
                          p1);
 }
 
-/* The slots of forward functions, of TERNARY's, and of their derivatives. */
+/* The parameters of a formula: of forward functions, of TERNARY, of derivatives, of derivatives of TERNARY. */
 #define IN(v) [[maybe_unused]] T v
 #define SLOTS_INPUTS IN(A), IN(B), T, T
 #define SLOTS_CHOICE IN(C), IN(A), IN(B), T
@@ -162,14 +162,14 @@ static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args 
 #define SLOTS_CHOICE_SLOPE IN(G), IN(C), T, T
 #define X A
 
-/* A formula as a function of them. */
+/* Defines a formula as a device function of its slots and of the numbers P0 and P1. */
 #define FORMULA(name, slots, value)                                                                                    \
         template <typename T> static __device__ T f_##name(SLOTS_##slots, IN(P0), IN(P1))                              \
         {                                                                                                              \
                 return (T)(value);                                                                                     \
         }
 
-/* The function of the table behind a formula, of float dtypes or of any. */
+/* Define the kernel of a formula, lg_cuda_<name>: for float dtypes, or for any. */
 #define FLOATS(name, condition, compare)                                                                               \
         if (a->dtype == LG_F64)                                                                                        \
                 return lg_pointwise<double, double, f_##name<double>>(q, #name, a, condition, compare, a->p0, a->p1);  \

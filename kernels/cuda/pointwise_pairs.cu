@@ -1,7 +1,7 @@
 /* pointwise_pairs.cu - the functions of two and three inputs, comparisons and tests of pointwise.def. */
 #include "pointwise.h"
 
-/* Integers are compared with a number in f64. */
+/* Compares elements with a number; integers are converted to f64 first. */
 #define KERNEL_SCALAR(name)                                                                                            \
         extern "C" bool lg_cuda_##name(lg_queue *q, const lg_pointwise_args *a)                                        \
         {                                                                                                              \

@@ -1,8 +1,9 @@
-/* pool.cu - pooling, channels last: threads across channels, V of them each; a derivative visits the windows of a
- * pixel. */
+/* pool.cu - pooling, channels last: a thread has V channels of a pixel. In a derivative it visits the windows that
+ * contain the pixel. */
 #include "rows.h"
 
-/* I is int32_t where all sizes allow. */
+/* A window along a side: pixels first, first + step, ... below end; `size` includes padding. I is int32_t if possible.
+ */
 template <typename I> struct window {
         I first, end, step, size;
 };
@@ -24,13 +25,13 @@ template <typename I> static __device__ inline window<I> window_of(const lg_pool
         return w;
 }
 
-/* The windows [first, end) of a side among which are all that cover pixel y. */
+/* Finds windows [first, end) of a side that include all windows that contain pixel y. */
 template <typename I> static __device__ inline void windows_at(const lg_pool_args &a, int side, I y, I *first, I *end)
 {
         const lg_conv_geometry &g = a.at;
         const I out = (I)g.out[side];
         if (a.adaptive) {
-                /* Window i begins at or before y while i <= ((y + 1) out - 1) / in and ends beyond it from y out / in.
+                /* Window i begins at or before y if i <= ((y + 1) out - 1) / in, and ends after y if i >= y out / in.
                  */
                 *first = (I)((int64_t)y * out / g.in[side]);
                 *end = (I)((((int64_t)y + 1) * out - 1) / g.in[side]) + 1;
@@ -55,10 +56,10 @@ static __device__ inline H size_of(const lg_pool_args &a, const window<I> &row, 
                 return (H)a.divisor;
         if (a.count_padding || a.adaptive)
                 return (H)row.size * (H)column.size;
-        return (H)(row.end - row.first) * (H)(column.end - column.first); /* averages have no dilation */
+        return (H)(row.end - row.first) * (H)(column.end - column.first); /* average pooling has no dilation */
 }
 
-/* Pack p of an image of (n, height, width, channels): its first channel and where it lies. */
+/* Pack p of (n, height, width, channels): V channels of a pixel from c on; x, y and n are the pixel's place. */
 template <typename I> struct pixel {
         I c, x, y;
         int64_t n;
@@ -104,7 +105,7 @@ template <typename T, typename I, int V> static __global__ void greatest(lg_pool
         }
 }
 
-/* The size is a fraction times a power of two, which divides each element exactly: their sum does not overflow. */
+/* Averages. Elements are first divided by the power of two of the size, which is exact, so sums do not overflow. */
 template <typename T, typename I, int V> static __global__ void averages(lg_pool_args a, int64_t packs)
 {
         typedef LG_COMPUTE(T) H;
@@ -142,7 +143,7 @@ template <typename T, typename I, int V> static __global__ void picks(lg_pool_ar
         }
 }
 
-/* Each pixel of the input takes from the windows that it is in, in order. */
+/* Computes the derivative: each input pixel adds up, in a fixed order, over the windows that contain the pixel. */
 template <typename T, typename I, int V, bool AVERAGE> static __global__ void backward(lg_pool_args a, int64_t packs)
 {
         typedef LG_COMPUTE(T) H;
@@ -186,7 +187,7 @@ template <typename T, typename I, int V> static bool pool(lg_queue *q, const lg_
         return lg_launch(q, back ? "pool (backward)" : "pool", kernel, packs ? lg_blocks(q, packs) : 0, *a, packs);
 }
 
-/* True if every index, also of what lies in the padding, fits into 32 bits. */
+/* Returns whether every index, also of pixels in the padding, fits in 32 bits. */
 static bool is_small(const lg_pool_args *a)
 {
         double in = (double)a->n * (double)a->channels, out = in;

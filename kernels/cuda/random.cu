@@ -1,8 +1,8 @@
-/* random.cu - uniform and normal numbers of the Philox generator. */
+/* random.cu - uniform and normal random numbers of the Philox generator. */
 #include "shape.h"
 #include "../philox.h"
 
-/* The dtype's value of a double, as a double. */
+/* Returns x rounded to dtype t, as a double. */
 static __host__ __device__ inline double rounded(lg_dtype t, double x)
 {
         return t == LG_F64   ? x
@@ -11,7 +11,7 @@ static __host__ __device__ inline double rounded(lg_dtype t, double x)
                              : (double)__bfloat162float(__float2bfloat16(lg_odd(x)));
 }
 
-/* The greatest value of the dtype below b. */
+/* Returns the greatest value of dtype t below b. */
 static double below(lg_dtype t, double b)
 {
         double value = rounded(t, b), step = t == LG_F64   ? 0
@@ -24,7 +24,7 @@ static double below(lg_dtype t, double b)
                 return value < b ? value : (double)nextafterf((float)value, -INFINITY);
         if (value < b)
                 return value;
-        /* A little less than half a step below, then less and less until rounding leaves b. */
+        /* Begins about half a step below b and goes lower until the rounded value is no longer b. */
         double at = fabs(value) > 0 ? value - fabs(value) * step
                     : t == LG_F16   ? -1.0 / (1 << 24)
                                     : -9.183549615799121e-41;
@@ -33,7 +33,7 @@ static double below(lg_dtype t, double b)
         return rounded(t, at);
 }
 
-/* The numbers of a block, at once where they all have a place. */
+/* Stores the numbers of a Philox block: by one access if `whole`, which means that all are within an aligned output. */
 static __device__ inline void store_block(const lg_random_args &a, int64_t at, const double *v, bool whole)
 {
         if (a.dtype == LG_F64 && whole)
@@ -63,7 +63,7 @@ static __global__ void random_loop(lg_random_args a, double limit, bool aligned)
                         v[k] = per_block == 4 ? lg_philox_uniform24(w.w[k])
                                               : lg_philox_uniform53(w.w[2 * k], w.w[2 * k + 1]);
                 for (int k = 0; k < per_block; k++) {
-                        v[k] = __dadd_rn(a.a, __dmul_rn(uniform ? a.b - a.a : a.b, v[k])); /* as the CPU rounds it */
+                        v[k] = __dadd_rn(a.a, __dmul_rn(uniform ? a.b - a.a : a.b, v[k])); /* not fused, as on CPUs */
                         if (uniform && a.a < a.b && rounded(a.dtype, v[k]) >= a.b)
                                 v[k] = limit;
                 }

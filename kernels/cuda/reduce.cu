@@ -1,19 +1,19 @@
-/* reduce.cu - sums, means, norms, greatest and smallest elements, their places, variances, in a fixed order.
+/* reduce.cu - sums, means, norms, variances, and greatest and smallest elements or their indices, in a fixed order.
  *
- * A kept element belongs to a thread, a warp or a block, which take its elements in turn; where there are few kept
- * elements, several blocks share one, and a second kernel joins their parts.
+ * A kept element, which is one of the result, is computed by a team: a thread, a warp or a block. If there are few kept
+ * elements, several teams share one, and a second kernel joins their parts.
  */
 #include "columns.h"
 #include "shape.h"
 
-/* ---- what is found: each takes packs of elements and joins another of its kind; lanes hand it on by shuffles ---- */
+/* ---- partial results: take() adds a pack, join() another partial result, below() reads that of a lane ---- */
 
 template <typename T> static __device__ inline T from_lane(T v, int by)
 {
         return __shfl_down_sync(0xffffffffu, v, (unsigned)by);
 }
 
-/* A pack is added up in H, where that holds its sum, and packs in S. */
+/* A sum in S. A pack is added up in H first, unless its sum overflows H. */
 template <typename H, typename S, bool SQUARES> struct sum_of {
         S sum;
         template <int V> __device__ inline void take(const H *x, int64_t, bool)
@@ -73,10 +73,10 @@ template <typename H> struct variance_of {
         }
 };
 
-/* NaN goes before all numbers, of equals the first. */
+/* The greatest or least element and its index: NaN precedes all numbers, the lower index precedes equal elements. */
 template <typename H> struct extreme_of {
         H value;
-        int64_t at; /* less than 0: nothing was seen yet */
+        int64_t at; /* less than 0: no element yet */
         __device__ inline void consider(H x, int64_t x_at, bool least)
         {
                 if (x_at < 0)
@@ -126,18 +126,18 @@ template <typename F> static __device__ inline F nothing()
 
 typedef struct plan {
         lg_walk<1> kept, reduced;
-        int64_t keep, count, splits, share; /* a split takes `share` elements, whole packs */
+        int64_t keep, count, splits, share; /* share: elements per split, in whole packs */
         bool least;
 } plan;
 
-/* What TEAM threads found together, in the first one. */
+/* Joins the partial results of the TEAM threads of a team, in the first thread. */
 template <typename F, int TEAM> static __device__ inline void gather_team(F *f, bool least)
 {
         if constexpr (TEAM > 1)
                 for (int by = 16; by; by /= 2) {
                         const F other = f->below(by);
-                        f->join(other,
-                                least); /* beyond the last lane it is the lane's own, which the first never sees */
+                        f->join(other, least); /* past the last lane it is the lane's own, which never reaches the first
+                                                  lane */
                 }
         if constexpr (TEAM > 32) {
                 LG_SHARED(F, warps, TEAM / 32);
@@ -150,7 +150,7 @@ template <typename F, int TEAM> static __device__ inline void gather_team(F *f, 
         }
 }
 
-/* Neighbouring threads of TEAM 1 have neighbouring kept elements. */
+/* Reduces the kept elements. With TEAM = 1, neighbouring threads have neighbouring kept elements. */
 template <typename H, typename F, int TEAM, int V>
 static __global__ void reduce_loop(lg_reduce_args a, plan p, F *parts)
 {
@@ -179,7 +179,7 @@ static __global__ void reduce_loop(lg_reduce_args a, plan p, F *parts)
         }
 }
 
-/* A warp for each kept element. */
+/* Joins the parts of all splits, a warp for each kept element. */
 template <typename F> static __global__ void join_loop(lg_reduce_args a, plan p, const F *parts)
 {
         for (int64_t k = LG_FIRST_ROW(32); k < p.keep; k += LG_ROW_STEP(32)) {
@@ -192,13 +192,13 @@ template <typename F> static __global__ void join_loop(lg_reduce_args a, plan p,
         }
 }
 
-/* ---- choosing ---- */
+/* ---- choice of the kernel ---- */
 
-/* Splits what is reduced where teams for the kept elements alone would leave most of the GPU idle. */
+/* Splits the reduced elements over several teams of `pool` threads where one per kept element would idle the GPU. */
 static void split(lg_queue *q, plan *p, int pool, int v)
 {
         const int64_t wanted = (int64_t)lg_cuda(q)->processors * 4 * LG_THREADS, have = p->keep * pool;
-        const int64_t least = (int64_t)pool * v * 8; /* elements that make a split worth while */
+        const int64_t least = (int64_t)pool * v * 8; /* the fewest elements for which a split is worthwhile */
         int64_t splits = have ? wanted / have : 1, most = p->count / least;
         splits = splits < most ? splits : most;
         splits = splits < 1 ? 1 : splits < 1024 ? splits : 1024;
@@ -219,7 +219,7 @@ template <typename H, typename F, int TEAM, int V> static bool run(lg_queue *q, 
                 lg_launch(q, "reduce (join)", join_loop<F>, lg_row_blocks(q, p.keep, 32), *a, p, (const F *)parts));
 }
 
-/* Threads beside each other read neighbours: along what is reduced, or along what is kept. */
+/* Chooses the kernel whose neighbouring threads read neighbours: along the reduced or the kept dimensions. */
 template <typename H, typename F> static bool choose(lg_queue *q, const lg_reduce_args *a, const plan &p)
 {
         const lg_walk<1> &r = p.reduced, &k = p.kept;

@@ -1,11 +1,11 @@
-/* relu_sums.cu - what a layer with bias and ReLU passes on, and the sums of its columns, in one pass. */
+/* relu_sums.cu - the gradient through a bias and a ReLU (g where y > 0, else 0) and its column sums, in one pass. */
 #include "columns.h"
 
 template <typename T, int V> static __global__ void pass_down(lg_relu_sums_args a, lg_columns c, double *parts)
 {
         typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
-        double sums[2][V] = {{0}}; /* the second of each pair is not wanted */
+        double sums[2][V] = {{0}}; /* sums[1] is unused: lg_column_part() adds pairs */
         for (int64_t first = p.first; first < p.end; first += (int64_t)c.along * LG_CHUNK) {
                 H some[V] = {0};
                 for (int64_t row = first; row < p.end && row < first + (int64_t)c.along * LG_CHUNK; row += c.along) {
@@ -27,7 +27,7 @@ template <typename T, int V> static __global__ void pass_down(lg_relu_sums_args 
         lg_column_part<V>(c, p, sums, parts);
         if (c.splits > 1 || (int)threadIdx.x >= c.across || !p.there)
                 return;
-        for (int j = 0; j < V; j++) /* which this thread has written */
+        for (int j = 0; j < V; j++) /* parts that this thread wrote itself */
                 lg_put((T *)a.sums + p.column + j, parts[p.column + j]);
 }
 

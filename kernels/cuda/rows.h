@@ -1,4 +1,4 @@
-/* rows.h - rows of memory, the teams of threads that hold one in their registers, and what a pool adds up. */
+/* rows.h - reading and writing rows of memory, teams of threads that keep a row in registers, and sums over a team. */
 #ifndef LG_CUDA_ROWS_H
 #define LG_CUDA_ROWS_H
 
@@ -15,14 +15,14 @@
 #define LG_UNROLL_BY(n) LG_PRAGMA(unroll n)
 #endif
 
-/* Calls f with T, the type that elements of a float dtype are stored in. */
+/* Evaluates an expression with T, the type in which elements of float dtype t are stored. */
 #define LG_WITH_STORED(t, ...)                                                                                         \
         ((t) == LG_F64   ? [&] { typedef double T; return __VA_ARGS__; }()                                             \
          : (t) == LG_F32 ? [&] { typedef float T; return __VA_ARGS__; }()                                              \
          : (t) == LG_F16 ? [&] { typedef __half T; return __VA_ARGS__; }()                                             \
                          : [&] { typedef __nv_bfloat16 T; return __VA_ARGS__; }())
 
-/* What T is computed in. */
+/* The type in which values of T are computed. */
 template <typename T> struct lg_compute_of {
         typedef float type;
 };
@@ -46,7 +46,7 @@ static __device__ inline int64_t lg_wide(int64_t x)
 {
         return x;
 }
-static __device__ inline uint16_t lg_wide(uint16_t x) /* bits that are only moved */
+static __device__ inline uint16_t lg_wide(uint16_t x) /* 16-bit patterns that are only copied */
 {
         return x;
 }
@@ -84,7 +84,7 @@ template <typename H> static __device__ inline void lg_put(__nv_bfloat16 *p, H x
         *p = __float2bfloat16(lg_short_of(x));
 }
 
-/* ---- V elements at once, in accesses of up to 16 bytes; p is aligned to them (lg_even) ---- */
+/* ---- V elements at once, in accesses of up to 16 bytes; p must be aligned to them (lg_even) ---- */
 
 template <typename T, int V> static __device__ inline void lg_read(const T *p, LG_COMPUTE(T) * to)
 {
@@ -133,7 +133,7 @@ template <typename T, int V> static __device__ inline void lg_write(T *p, const 
         }
 }
 
-/* True if rows of n elements may be read V at a time from all of the pointers; NULL does not count. */
+/* Returns whether rows of n elements can be accessed v at a time through all pointers, of which NULL is ignored. */
 template <typename... P> static inline bool lg_even(int v, int64_t n, P... p)
 {
         uintptr_t bits = 0;
@@ -143,10 +143,10 @@ template <typename... P> static inline bool lg_even(int v, int64_t n, P... p)
         return n % v == 0 && bits % 16 == 0;
 }
 
-/* Elements of 16 bytes. */
+/* The number of elements in 16 bytes. */
 #define LG_PACK(T) (16 / (int)sizeof(T))
 
-/* ---- teams: a thread, a warp or a block for each row ---- */
+/* ---- teams: a thread, a warp or a block of threads for each row ---- */
 
 template <int TEAM> static __device__ inline int lg_rank(void)
 {
@@ -160,7 +160,7 @@ static inline int64_t lg_row_blocks(lg_queue *q, int64_t rows, int pool)
         return lg_few_blocks(q, (rows + LG_THREADS / pool - 1) / (LG_THREADS / pool), pool == 1 ? 16 : 32);
 }
 
-/* f(k, i) for each V elements from i on of a row of n that this thread has, at k in its E registers; E 0: not kept. */
+/* Calls f(k, i) for every V elements, from i on, that this thread has in a row of n; k: their register (E = 0: 0). */
 template <int TEAM, int E, int V, typename F> static __device__ inline void lg_each(int64_t n, const F &f)
 {
         if (E == 0) {
@@ -178,8 +178,8 @@ template <int TEAM, int E, int V, typename F> static __device__ inline void lg_e
         }
 }
 
-/* Launches kernel<T, TEAM, E, V> on rows of n elements: up to 16 by a thread, 1024 by a warp, 8192 by a block, all kept
- * in registers; longer ones are read twice. */
+/* Launches kernel<T, TEAM, E, V> on rows of n elements: a thread for up to 16 elements, a warp for 1024, a block for
+ * 8192, all kept in registers; longer rows are read twice. */
 #define LG_LAUNCH_ROWS(q, name, kernel, rows, n, even, ...)                                                            \
         ((n) <= 16     ? lg_launch(q, name, kernel<T, 1, 16, 1>, lg_row_blocks(q, rows, 1), __VA_ARGS__)               \
          : (n) <= 1024 ? lg_launch(q, name, (even) ? kernel<T, 32, 32, LG_PACK(T)> : kernel<T, 32, 32, 1>,             \
@@ -195,9 +195,9 @@ template <typename H> static __device__ inline H lg_greater(H a, H b)
         return b > a || b != b ? b : a;
 }
 
-#define LG_TEAM_WORDS 16 /* of shared memory that a pool's sums want */
+#define LG_TEAM_WORDS 16 /* elements of shared memory for sums over a team */
 
-/* All threads of the pool get the sums of both, added in a fixed order. */
+/* Replaces *a and *b by their sums over the team, in each of its threads; the order of additions is fixed. */
 template <int TEAM, typename H> static __device__ inline void lg_team_sums(H *a, H *b, H *shared)
 {
         for (int by = TEAM > 1 ? 16 : 0; by; by /= 2) {
@@ -243,9 +243,9 @@ template <int TEAM, typename H> static __device__ inline H lg_team_max(H v, H *s
         }
 }
 
-/* ---- tiles: a block of `across` threads over neighbouring elements and LG_THREADS / across over the rest ---- */
+/* ---- tiles: a block has `across` threads over neighbouring elements and LG_THREADS / across over the rest ---- */
 
-/* The least power of two that is n or more, of at most `most`. */
+/* Returns the least power of two that is n or more, but at most `most`. */
 static inline int lg_across(int64_t n, int most)
 {
         int across = 1;

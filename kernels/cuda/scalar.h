@@ -1,4 +1,4 @@
-/* scalar.h - the vocabulary of pointwise.def as device code, for float, double and int64_t by overloading. */
+/* scalar.h - the vocabulary of pointwise.def as device code, overloaded for float, double and int64_t. */
 #ifndef LG_CUDA_SCALAR_H
 #define LG_CUDA_SCALAR_H
 
@@ -87,7 +87,7 @@ template <typename T> static __device__ inline T lgm_remainder(T a, T b)
         T r = lgm_fmod(a, b), same = lgm_copysign(r, b);
         return same == r ? same : r + b;
 }
-/* By the exponential that cannot overflow. */
+/* Uses e^-|x|, which cannot overflow. */
 template <typename T> static __device__ inline T lgm_sigmoid(T x)
 {
         T e = lgm_exp(-lgm_abs(x));

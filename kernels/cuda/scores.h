@@ -1,4 +1,4 @@
-/* scores.h - a row's greatest score and the sum of its exponentials: what soft-max and cross-entropy share. */
+/* scores.h - the greatest score of a row and the sum of its exponentials, for softmax and cross-entropy. */
 #ifndef LG_CUDA_SCORES_H
 #define LG_CUDA_SCORES_H
 
@@ -13,7 +13,7 @@ static __device__ inline double lg_exp(double x)
         return exp(x);
 }
 
-/* The greatest of some numbers and the sum of exp(x - top), taken in as they come. Of none: -infinity and 0. */
+/* The greatest of some numbers and the sum of exp(x - top), updated by take(). Without numbers: -infinity and 0. */
 template <typename H> struct lg_running {
         H top, sum;
         template <int V> __device__ inline void take(const H *x)
@@ -30,14 +30,14 @@ template <typename H> struct lg_running {
                         sum += lg_exp(x[j] - most);
                 top = most;
         }
-        /* The sum as it is below a greater top. */
+        /* Returns the sum of exp(x - most), for `most` >= top. */
         __device__ inline H below(H most) const
         {
                 return top == -INFINITY ? (H)0 : sum * lg_exp(top - most);
         }
 };
 
-/* A row in the registers of its pool, less its greatest. */
+/* A row minus its greatest score, in the registers of a team (if E > 0), and the sum of its exponentials. */
 template <typename T, int TEAM, int E, int V> struct lg_scores {
         typedef LG_COMPUTE(T) H;
         H v[E ? E : 1];
@@ -75,7 +75,7 @@ template <typename T, int TEAM, int E, int V> struct lg_scores {
                 sum = lg_team_sum<TEAM>(sum, shared);
         }
 
-        /* f(i, d): V scores from i on, less the greatest; f may change them. */
+        /* Calls f(i, d) for every V of this thread's scores, d, from i on, minus the greatest; f may change d. */
         template <typename F> __device__ inline void each(int64_t n, const F &f)
         {
                 lg_each<TEAM, E, V>(n, [&](int k, int64_t i) {

@@ -1,11 +1,11 @@
-/* shape.h - how elementwise kernels walk: dimensions joined where all operands allow it, packs of neighbouring
+/* shape.h - how elementwise kernels iterate: dimensions merged where all operands allow it, packs of neighbouring
  * elements, and division by sizes as multiplication. */
 #ifndef LG_CUDA_SHAPE_H
 #define LG_CUDA_SHAPE_H
 
 #include "rows.h"
 
-/* Division of numbers below 2^31 by one that does not change, as a product. */
+/* Division of numbers below 2^31 by a fixed number, as a multiplication and a shift. */
 typedef struct lg_divisor {
         unsigned by, factor, shift;
 } lg_divisor;
@@ -23,7 +23,7 @@ static inline lg_divisor lg_divisor_of(int64_t by)
         return d;
 }
 
-/* Leaves the quotient in *n and returns the remainder. */
+/* Replaces *n by the quotient and returns the remainder. */
 static __device__ inline unsigned lg_split(unsigned *n, lg_divisor d)
 {
         unsigned was = *n;
@@ -35,10 +35,10 @@ static __device__ inline unsigned lg_split(unsigned *n, lg_divisor d)
 #define LG_NARROW ((int64_t)1 << 31) /* fewer elements are counted in 32 bits */
 #endif
 
-/* K operands over a common shape, the last dimension fastest; at least one dimension. */
+/* A walk over K operands of a common shape, in which the last dimension varies fastest; has at least one dimension. */
 template <int K> struct lg_walk {
         int ndim;
-        bool wide; /* too many elements for 32 bits */
+        bool wide; /* too many elements for 32-bit numbers */
         lg_divisor size[LG_MAX_DIMS];
         int64_t shape[LG_MAX_DIMS];
         int64_t strides[K][LG_MAX_DIMS];
@@ -55,8 +55,8 @@ template <int K> static inline void lg_walk_add(lg_walk<K> *w, int64_t size, con
                 w->strides[k][w->ndim - 1] = strides[k];
 }
 
-/* The walk over a shape whose sizes are not 0. `strides` of an operand that is not there are NULL. Where the order of
- * elements does not matter (sort), dimensions go by the strides of operand 0. */
+/* Returns the walk over a shape whose sizes are not 0. The `strides` of an absent operand are NULL. If `sort`, the
+ * order of elements does not matter and dimensions are sorted by the strides of operand 0. */
 template <int K>
 static inline lg_walk<K> lg_walk_of(int ndim, const int64_t *shape, const int64_t *const (&strides)[K], bool sort)
 {
@@ -86,7 +86,7 @@ static inline lg_walk<K> lg_walk_of(int ndim, const int64_t *shape, const int64_
         return w;
 }
 
-/* Where element i of each operand is. */
+/* Sets at[k] to the offset of element i in operand k. */
 template <int K> static __device__ inline void lg_places(const lg_walk<K> &w, int64_t i, int64_t (&at)[K])
 {
         int64_t rest = i;
@@ -111,10 +111,10 @@ template <int K> static __device__ inline void lg_places(const lg_walk<K> &w, in
 
 /* ---- packs ---- */
 
-#define LG_PACKED 8 /* elements that a thread takes at once */
+#define LG_PACKED 8 /* elements of a pack, which a thread processes at once */
 
-/* What a pack of, computed in H, moves by accesses of more than an element: bools, and dtypes that are stored as H or
- * shorter floats. */
+/* Returns whether packs of dtype t, computed in H, are moved by accesses wider than an element: bools, dtypes that are
+ * stored as H, and shorter floats. */
 template <typename H> static inline bool lg_moves_packs(lg_dtype t)
 {
         return t == LG_BOOL || (std::is_same<H, float>::value    ? lg_is_float(t) && t != LG_F64
@@ -122,8 +122,8 @@ template <typename H> static inline bool lg_moves_packs(lg_dtype t)
                                                                  : t == LG_I64);
 }
 
-/* Whether an operand can be taken a pack at a time: its neighbours in memory or one element for all, every pack
- * aligned. Of more than one dimension the last one must hold whole packs. */
+/* Returns whether operand k can be accessed in packs: every pack is contiguous and aligned, or one element (stride 0).
+ * If there are several dimensions, the last one must consist of whole packs. */
 template <typename H, int K> static inline bool lg_packs(const lg_walk<K> &w, int k, const void *p, lg_dtype t)
 {
         const int last = w.ndim - 1;
@@ -140,8 +140,8 @@ template <typename H, int K> static inline bool lg_packs(const lg_walk<K> &w, in
         return true;
 }
 
-/* V neighbours from element i on, as H; of V > 1 lg_moves_packs() holds and the first is aligned to 16 bytes, of bools
- * to 8. */
+/* Loads V neighbours from element i on, as H. V > 1 requires lg_moves_packs() and an address aligned to 16 bytes, for
+ * bools to 8. */
 template <typename H, int V> static __device__ inline void lg_load_pack(const void *p, lg_dtype t, int64_t i, H *v)
 {
         if constexpr (V == 1) {
@@ -184,7 +184,7 @@ template <typename H, int V> static __device__ inline void lg_store_pack(void *p
                 lg_write<H, V>((H *)p + i, v);
 }
 
-/* The first `live` of V neighbours, or one for all of them where `along` is 0. */
+/* Loads the first `live` of V neighbours, 0 for the others; if the stride `along` is 0, one element V times. */
 template <typename H, int V>
 static __device__ inline void lg_load_some(const void *p, lg_dtype t, int64_t i, int64_t along, int live, H *v)
 {
@@ -215,13 +215,13 @@ static __device__ inline void lg_store_some(void *p, lg_dtype t, int64_t i, int 
         }
 }
 
-/* Blocks for n elements, V a thread. */
+/* Returns the number of blocks for n elements, v per thread. */
 static inline int64_t lg_pack_blocks(lg_queue *q, int64_t n, int v)
 {
         return n ? (int64_t)lg_blocks(q, (n + v - 1) / v) : 0;
 }
 
-/* Calls f with V, the elements that a thread takes at once. */
+/* Evaluates an expression with V, the elements that a thread processes at once: LG_PACKED if `packed`, else 1. */
 #define LG_WITH_PACKS(packed, ...)                                                                                     \
         ((packed) ? [&] { constexpr int V = LG_PACKED; return __VA_ARGS__; }()                                         \
                   : [&] { constexpr int V = 1; return __VA_ARGS__; }())

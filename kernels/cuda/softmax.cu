@@ -1,4 +1,4 @@
-/* softmax.cu - soft-max and its derivative: a thread, warp or block for each row; across lines that are not rows. */
+/* softmax.cu - softmax and its derivative: a thread, warp or block per row, or `across` threads over other lines. */
 #include "scores.h"
 
 template <typename T, int TEAM, int E, int V> static __global__ void softmax_rows(lg_softmax_args a)
@@ -18,7 +18,7 @@ template <typename T, int TEAM, int E, int V> static __global__ void softmax_row
         }
 }
 
-/* Lines whose elements lie `inner` apart: `across` threads take neighbouring lines, the others share their length. */
+/* The threads of a block for lines with a stride of `inner`: `across` on neighbouring lines, `along` on each line. */
 typedef struct lines {
         int across, along;
         int64_t count;
@@ -35,7 +35,7 @@ static int64_t line_blocks(lg_queue *q, const lines &l)
         return lg_few_blocks(q, (l.count + l.across - 1) / l.across, 32);
 }
 
-/* The first element of a line. */
+/* Returns the offset of the first element of line l. */
 static __device__ inline int64_t line_start(int64_t l, int64_t n, int64_t inner)
 {
         if (l <= UINT32_MAX && inner <= UINT32_MAX)

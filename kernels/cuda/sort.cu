@@ -1,17 +1,17 @@
-/* sort.cu - lines put in order: tiles sorted by counting, then merged pairwise, a block for each stretch of the result.
+/* sort.cu - sorting: tiles of lines are sorted by counting, then merged pairwise, a block per stretch of the result.
  *
- * A record is a number of the element's order and its index. Where only the first k are wanted, only the first k of
- * each run are ever made.
+ * A record is a key, which is an integer with the order of the element, and the element's index. If only the first k
+ * elements are wanted, only the first k records of each run are computed.
  */
 #include "rows.h"
 
-#define STRETCH 1024 /* records that a block merges */
+#define STRETCH 1024 /* records of a merged run that a block computes */
 
 template <typename K> struct record {
         K key, at;
 };
 
-/* A number of the same order as the element: NaN the greatest, -0 as 0. */
+/* Returns an integer with the order of v: NaN is the greatest, -0 equals 0. */
 static __device__ inline int64_t key_of(double v, int64_t)
 {
         union {
@@ -39,13 +39,13 @@ template <typename K> static __device__ inline K key_at(const lg_sort_args &a, i
         return a.descending ? ~key : key;
 }
 
-/* Where element i of a line of `length` lies. */
+/* Returns the offset of element i of a line of `length` elements. */
 static __device__ inline int64_t place_of(int64_t line, int64_t i, int64_t length, int64_t inner)
 {
         return inner == 1 ? line * length + i : (line / inner * length + i) * inner + line % inner;
 }
 
-/* Element `at` of the line goes to place j of the result. */
+/* Writes element `at` of the line, and that index, to place j of the result. */
 static __device__ inline void emit(const lg_sort_args &a, int64_t line, int64_t j, int64_t at)
 {
         const int64_t from = place_of(line, at, a.n, a.inner), to = place_of(line, j, a.k, a.inner);
@@ -68,11 +68,11 @@ static __device__ inline void emit(const lg_sort_args &a, int64_t line, int64_t 
         }
 }
 
-/* How lines fall to blocks of LG_THREADS elements: some lines in a block, or some blocks (tiles) to a line. */
+/* The division of lines into blocks of LG_THREADS elements: several lines per block, or several blocks per line. */
 typedef struct tiling {
         int64_t lines, blocks;
-        int per_block; /* lines; 0: a line has several tiles */
-        int64_t tiles; /* of a line */
+        int per_block; /* lines per block; 0: a line has several tiles */
+        int64_t tiles; /* tiles per line */
 } tiling;
 
 static tiling tiling_of(const lg_sort_args *a)
@@ -83,7 +83,7 @@ static tiling tiling_of(const lg_sort_args *a)
         return t;
 }
 
-/* Each thread counts what goes before its element in the tile. Whole lines are put out at once, tiles to `to`. */
+/* Sorts tiles by counting the elements before each. Writes whole lines to the result, tiles of longer lines to `to`. */
 template <typename K> static __global__ void sort_tiles(lg_sort_args a, tiling t, record<K> *to)
 {
         LG_SHARED(K, keys, LG_THREADS);
@@ -114,7 +114,7 @@ template <typename K> static __global__ void sort_tiles(lg_sort_args a, tiling t
         }
 }
 
-/* How many of the first `d` records of the merged runs are of the left one: equals are taken from the left. */
+/* Returns how many of the first d merged records are from the left run; of equal keys the left one precedes. */
 template <typename K>
 static __device__ inline int64_t split_of(const record<K> *left, int64_t n, const record<K> *right, int64_t m,
                                           int64_t d)
@@ -130,7 +130,7 @@ static __device__ inline int64_t split_of(const record<K> *left, int64_t n, cons
         return low;
 }
 
-/* How many keys of n, in order, are less than `key`, or also those that equal it. */
+/* Returns how many of n sorted keys are less than `key`, or if `equals` less or equal. */
 template <typename K> static __device__ inline int before(const K *keys, int n, K key, bool equals)
 {
         int low = 0, high = n;
@@ -144,10 +144,10 @@ template <typename K> static __device__ inline int before(const K *keys, int n, 
         return low;
 }
 
-/* Neighbouring runs of a line and the stretches of what they become. */
+/* A round of merging: neighbouring runs of a line form pairs, whose merged run is divided into stretches. */
 typedef struct merge {
-        int64_t lines, n, run, k; /* k: so many records of each run count */
-        int64_t pairs, stretches; /* of a line, of a pair */
+        int64_t lines, n, run, k; /* k: only the first k records of a run are used */
+        int64_t pairs, stretches; /* pairs per line, stretches per pair */
 } merge;
 
 template <typename K> static __global__ void merge_runs(merge m, const record<K> *from, record<K> *to)
@@ -206,7 +206,7 @@ template <typename K> static bool sort(lg_queue *q, const lg_sort_args *a)
         if (!t.per_block) {
                 const size_t bytes = (size_t)(t.lines * a->n) * sizeof *r;
                 r = (record<K> *)q->workspace(q, bytes);
-                /* take_loop() reads a record and writes its index to the same place */
+                /* possible because take_loop() reads a record and writes its index to the same place */
                 const bool borrows = sizeof *r == sizeof *a->indices && a->inner == 1 && a->k == a->n;
                 other = (record<K> *)(borrows ? (void *)a->indices : q->workspace(q, bytes));
                 if (!r || !other)
@@ -234,7 +234,7 @@ extern "C" bool lg_cuda_sort(lg_queue *q, const lg_sort_args *a)
 {
         if (a->outer * a->inner * a->n * a->k == 0)
                 return true;
-        const bool wide =
-                a->dtype == LG_F64 || a->dtype == LG_I64 || a->n > INT32_MAX; /* records hold keys and indices */
+        const bool wide = a->dtype == LG_F64 || a->dtype == LG_I64 ||
+                          a->n > INT32_MAX; /* for keys and for indices, which have one type */
         return wide ? sort<int64_t>(q, a) : sort<int32_t>(q, a);
 }

@@ -1,4 +1,4 @@
-/* table.cu - the kernels of CUDA, in the order of the lists; each called on its device. */
+/* table.cu - the table of CUDA kernels, in the order of the .def lists; each runs with its queue's device current. */
 #include "cuda.h"
 
 extern "C" {

@@ -1,6 +1,6 @@
-/* gpt.c - a small GPT by hand, trained on the bytes of a text file.
+/* gpt.c - a small GPT written by hand, trained on the bytes of a text file.
  *
- * Look at attention(), which is written in ops, lg_nn_module, which makes a module of it, and lg_dataset_text.
+ * Look at attention(), which is written in ops, lg_nn_module, which makes a module of a function, and lg_dataset_text.
  *
  *     cc -std=c11 gpt.c $(pkg-config --cflags --libs libgrad) -lm && ./a.out FILE [EPOCHS]
  * ends with a loss and a continuation of "The":
@@ -13,7 +13,7 @@
 
 enum { LENGTH = 64, DIM = 64, HEADS = 4, HEAD = DIM / HEADS, BATCH = 16, SAMPLE = 300 };
 
-/* Causal self-attention: queries, keys and values (N, T, 3 DIM) to what the heads make of them (N, T, DIM). */
+/* Causal self-attention: maps queries, keys and values (N, T, 3 DIM) to the outputs of all heads (N, T, DIM). */
 static lg_tensor *attention(lg_module *m, lg_list in, void *user)
 {
         int64_t n = lg_size_of(in.items[0], 0), t = lg_size_of(in.items[0], 1);
@@ -27,7 +27,7 @@ static lg_tensor *attention(lg_module *m, lg_list in, void *user)
         return lg_reshape(lg_transpose(lg_matmul(weights, v), 1, 2), LG_SHAPE(n, t, DIM));
 }
 
-/* x (N, T, DIM) plus a learned vector for each position. */
+/* Adds a learned vector for each position to x (N, T, DIM). */
 static lg_tensor *add_positions(lg_module *m, lg_list in, void *user)
 {
         (void)user;
@@ -52,7 +52,8 @@ static lg_module *make_gpt(lg_ctx *c)
                                 lg_nn_layer_norm(c, LG_SHAPE(DIM)), lg_nn_linear(c, DIM, 256));
 }
 
-/* Goes on with "The", each byte drawn by the probabilities that the last LENGTH bytes give it. */
+/* Prints "The" and a continuation; each byte is drawn from the probabilities that the network computes from up to
+ * LENGTH bytes before. */
 static void print_sample(lg_ctx *c, lg_module *gpt)
 {
         int64_t text[SAMPLE] = {'T', 'h', 'e'};

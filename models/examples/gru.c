@@ -1,9 +1,9 @@
-/* gru.c - a gated recurrent unit by hand, which learns the bytes of a text file.
+/* gru.c - a gated recurrent unit written by hand, which learns the bytes of a text file.
  *
  * Look at step(), the cell (Cho et al. 2014, with PyTorch's gates), and at the loop over time in gru().
  *
  *     cc -std=c11 gru.c $(pkg-config --cflags --libs libgrad) && ./a.out FILE [EPOCHS]
- * prints the mean of -log p(byte) over a tenth of the text that training does not see:
+ * prints the mean of -log p(byte) over a tenth of the text that is not used for training:
  *     loss before 5.568, after 1.751
  */
 #include <grad.h>
@@ -11,7 +11,8 @@
 
 enum { LENGTH = 32, HIDDEN = 128, BATCH = 32 };
 
-/* One step of the cell: x (N, 3 HIDDEN) is what the input adds to the gates, h (N, HIDDEN) the state before. */
+/* One step of the cell: returns the next state. x (N, 3 HIDDEN) is the input's part of the gates, h (N, HIDDEN) the
+ * state. */
 static lg_tensor *step(lg_module *hidden, lg_tensor *x, lg_tensor *h)
 {
         lg_tensor *from_x[3] = {0}, *from_h[3] = {0};
@@ -23,7 +24,7 @@ static lg_tensor *step(lg_module *hidden, lg_tensor *x, lg_tensor *h)
         return lg_lerp(candidate, h, update); /* (1 - update) candidate + update h */
 }
 
-/* x (N, T, features) to the states after each step, (N, T, HIDDEN). */
+/* Maps x (N, T, features) to the states after each step, (N, T, HIDDEN). */
 static lg_tensor *gru(lg_module *m, lg_list in, void *user)
 {
         (void)user;
@@ -37,7 +38,7 @@ static lg_tensor *gru(lg_module *m, lg_list in, void *user)
 static lg_module *make_network(lg_ctx *c)
 {
         lg_module *cell = lg_nn_module(c, "GRU", .forward = gru);
-        lg_module_add(cell, "input", lg_nn_linear(c, 64, 3 * HIDDEN)); /* for all steps at once */
+        lg_module_add(cell, "input", lg_nn_linear(c, 64, 3 * HIDDEN)); /* applied to all steps at once */
         lg_module_add(cell, "hidden", lg_nn_linear(c, HIDDEN, 3 * HIDDEN));
         return lg_nn_sequential(c, lg_nn_embedding(c, 256, 64), cell, lg_nn_linear(c, HIDDEN, 256));
 }
@@ -65,7 +66,7 @@ static void train_epoch(lg_module *net, lg_optimizer *opt, lg_loader *batches)
                 lg_tensor *loss = loss_of(net, b);
                 lg_zero_grad(opt);
                 lg_backward(loss);
-                lg_clip_grad_norm(lg_parameters(net), 1); /* gradients through many steps may explode */
+                lg_clip_grad_norm(lg_parameters(net), 1); /* gradients through many steps can explode */
                 lg_step(opt);
         }
 }

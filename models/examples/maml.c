@@ -1,6 +1,6 @@
 /* maml.c - model-agnostic meta-learning (Finn et al. 2017): weights from which one step fits any sinusoid.
  *
- * Look at gradients(), which records them, and at what differentiates them: adapted_loss() and check_product().
+ * Look at gradients(), and at adapted_loss() and check_product(), which differentiate these gradients again.
  *     cc -std=c11 maml.c $(pkg-config --cflags --libs libgrad) && ./a.out [STEPS]
  * ends with:
  *     step 3000  loss before adaptation 3.095, after 0.413
@@ -11,7 +11,7 @@
 
 enum { PARAMETERS = 6, HIDDEN = 2, POINTS = 10, TASKS = 10, WINDOW = 100 };
 
-/* A sinusoid of random amplitude and phase: two sets of points x (POINTS, 1) with their values y. */
+/* Draws a sinusoid of random amplitude and phase: two sets of points x (POINTS, 1) with their values y. */
 static void draw_task(lg_ctx *c, lg_tensor *x[2], lg_tensor *y[2])
 {
         lg_tensor *amplitude = lg_uniform(c, 0.1, 5, LG_SHAPE_0D), *phase = lg_uniform(c, 0, 3.14159, LG_SHAPE_0D);
@@ -26,13 +26,15 @@ static lg_tensor *loss_of(lg_module *net, lg_tensor *const *weights, lg_tensor *
         return lg_mse(lg_forward_params(net, LG_LIST_OF(PARAMETERS, weights), x), y);
 }
 
-/* The gradients of the loss by the weights w, which can be differentiated again. */
+/* Computes the gradients of the loss with respect to the weights w, with a graph, so that they can be differentiated
+ * again. */
 static void gradients(lg_module *net, lg_tensor *const *w, lg_tensor *x, lg_tensor *y, lg_tensor **ret)
 {
         lg_grad(LG_LIST(loss_of(net, w, x, y)), LG_LIST_OF(PARAMETERS, w), .result = ret, .create_graph = true);
 }
 
-/* The loss on new points of a new task after one step of gradient descent; *before: without that step. */
+/* Returns the loss of a new task on new points after one step of gradient descent; *before is the loss without the
+ * step. */
 static lg_tensor *adapted_loss(lg_ctx *c, lg_module *net, lg_tensor **before)
 {
         lg_tensor *x[2], *y[2], *grads[PARAMETERS], *adapted[PARAMETERS], *const *weights = lg_parameters(net).items;
@@ -44,7 +46,8 @@ static lg_tensor *adapted_loss(lg_ctx *c, lg_module *net, lg_tensor **before)
         return loss_of(net, adapted, x[1], y[1]);
 }
 
-/* The Hessian times a random v, for the hidden weight, against gradients at w + eps v and w - eps v: relative error. */
+/* Returns the relative error of the Hessian times a random v, in the rows of the hidden weight, against the difference
+ * of the gradients at w + eps v and w - eps v. */
 static double check_product(lg_ctx *c, lg_module *net, double eps)
 {
         lg_tensor *x[2], *y[2], *g[PARAMETERS], *high[PARAMETERS], *low[PARAMETERS], *dot = lg_scalar(c, 0);

@@ -1,10 +1,10 @@
-/* mixed.c - the same network trained in f32, in mixed precision with bf16 and with f16, with bf16 parameters, and with
- * activations that are made again in the backward: what each does to the loss and to memory.
+/* mixed.c - one network trained in f32, in mixed precision with bf16 and with f16, with bf16 parameters, and with
+ * activations that are recomputed in the backward pass: the effect of each on loss and memory.
  *
  * Look at lg_autocast, lg_scaler, lg_module_cast, .master of optimisers, and lg_recompute_every.
  *
  *     cc -std=c11 mixed.c $(pkg-config --cflags --libs libgrad) && ./a.out [STEPS]
- * prints a line for each, which ends with the accuracy on points that it has not seen, and the peak of memory:
+ * prints a line for each, which ends with the accuracy on points not used for training, and the peak memory:
  *     f32             loss 0.0003  accuracy 1.00  10.8 MB
  *     bf16            loss 0.0042  accuracy 1.00  7.2 MB
  */
@@ -16,7 +16,7 @@ enum { POINTS = 1500, CLASSES = 3, WIDTH = 128, LAYERS = 8 };
 typedef enum way { F32, BF16, F16, BF16_PARAMETERS, RECOMPUTE, WAYS } way;
 static const char *const names[WAYS] = {"f32", "bf16", "f16", "bf16 parameters", "recompute"};
 
-/* Points on arms of a spiral, one arm for each class: x (POINTS, 2), y (POINTS). */
+/* Returns points x (POINTS, 2) on the arms of a spiral; *ret_y are their classes (POINTS), one arm for each class. */
 static lg_tensor *make_points(lg_ctx *c, lg_tensor **ret_y)
 {
         lg_tensor *y = lg_randint(c, 0, CLASSES, LG_SHAPE(POINTS));
@@ -38,7 +38,7 @@ static lg_module *make_network(lg_ctx *c)
         return net;
 }
 
-/* Scores in f32, whatever the network computes in. */
+/* Returns the scores in f32, whatever dtype the network computes in. */
 static lg_tensor *scores(lg_module *net, lg_tensor *x, way w)
 {
         lg_tensor *s = NULL;
@@ -60,7 +60,7 @@ static void train(way w, int steps)
         if (w == RECOMPUTE)
                 lg_recompute_every(net, 6);
         lg_optimizer *opt = lg_adamw(c, lg_parameters(net), 2e-3, .master = w == BF16_PARAMETERS);
-        lg_scaler *scaler = lg_scaler_new(c); /* for f16 alone: bf16 has the range of f32 */
+        lg_scaler *scaler = lg_scaler_new(c); /* used for f16 only: bf16 has the range of f32 */
         double last = 0;
         for (int step = 0; step < steps && !lg_error(c); step++) {
                 lg_scope scope = lg_scope_begin(c);
@@ -68,7 +68,7 @@ static void train(way w, int steps)
                 lg_zero_grad(opt);
                 if (w == F16) {
                         lg_scaler_backward(scaler, loss);
-                        lg_scaler_step(scaler, opt); /* not if a gradient has overflowed */
+                        lg_scaler_step(scaler, opt); /* skips the step if a gradient has overflowed */
                         lg_scaler_update(scaler);
                 } else {
                         lg_backward(loss);

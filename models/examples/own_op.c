@@ -1,10 +1,10 @@
-/* own_op.c - an op of one's own: log(cosh(x)), checked against finite differences and used as a loss.
+/* own_op.c - a custom op: log(cosh(x)), checked against finite differences and used as a loss.
  *
- * Look at lg_custom, lg_gradcheck, lg_gradgradcheck, and at log_cosh_backward(): it is written in ops, so that it can
- * be differentiated again.
+ * Look at lg_custom, lg_gradcheck, lg_gradgradcheck, and at log_cosh_backward(), which is written in ops so that its
+ * result can be differentiated again.
  *
  *     cc -std=c11 own_op.c $(pkg-config --cflags --libs libgrad) && ./a.out [STEPS]
- * prints what was checked, and lines through points of y = 2 x - 1, a tenth of which is far off:
+ * prints the results of the checks, and lines fitted to points of y = 2 x - 1, a tenth of which are outliers:
  *     first derivative: input 0, element 11 of (4, 5): analytic 0.3904613247, numeric 0.3904613247, error 5.7e-13 ...
  *     least squares: y = -0.90 x -2.07
  *     log(cosh): y = 1.92 x -1.03
@@ -12,7 +12,7 @@
 #include <grad.h>
 #include <stdlib.h>
 
-/* log(cosh(x)) = |x| + log(1 + e^(-2 |x|)) - log(2): cosh(x) itself would overflow. */
+/* Computes log(cosh(x)) as |x| + log(1 + e^(-2 |x|)) - log(2), because cosh(x) itself would overflow. */
 static bool log_cosh_forward(lg_custom_call *call)
 {
         lg_tensor *size = lg_abs(call->in[0]);
@@ -20,7 +20,7 @@ static bool log_cosh_forward(lg_custom_call *call)
         return call->out[0] != NULL;
 }
 
-/* The derivative is tanh(x), also at 0, where that of |x| has a jump. */
+/* Multiplies by the derivative tanh(x), which is also right at 0, where the derivative of |x| jumps. */
 static bool log_cosh_backward(lg_custom_call *call)
 {
         call->grad_in[0] = lg_mul(call->grad_out[0], lg_tanh(call->in[0]));
@@ -51,7 +51,7 @@ static bool check(lg_ctx *c)
         return ok;
 }
 
-/* Fits y = slope x + offset to 200 points, of which 20 are far off; prints both. */
+/* Fits y = slope x + offset to 200 points, 20 of them outliers, and prints slope and offset. */
 static void fit(lg_ctx *c, const char *name, lg_tensor *(*loss_of)(lg_tensor *residual), int steps)
 {
         lg_tensor *x = lg_linspace(c, -1, 1, 200), *noise = lg_normal(c, 0, 0.1, LG_SHAPE(200));

@@ -1,6 +1,6 @@
 /* pinn.c - a physics-informed network (Raissi et al. 2019), which solves u'' = -pi^2 sin(pi x), u(0) = u(1) = 0.
  *
- * Look at derivative(): called twice, it gives u'', through which the loss is differentiated a third time.
+ * Look at derivative(): called twice, it returns u''; the backward pass then differentiates the loss a third time.
  *
  *     cc -std=c11 pinn.c $(pkg-config --cflags --libs libgrad) && ./a.out [STEPS]
  * compares u with the exact solution, sin(pi x), and ends with:
@@ -12,13 +12,14 @@
 enum { POINTS = 64, TEST_POINTS = 101 };
 #define PI 3.141592653589793
 
-/* du/dx at each point. u[i] depends on x[i] alone, so the gradient of the sum has them all. */
+/* Returns du/dx at each point. u[i] depends on x[i] alone, so the gradient of the sum of u has all these derivatives.
+ */
 static lg_tensor *derivative(lg_tensor *u, lg_tensor *x)
 {
         return lg_grad(LG_LIST(lg_sum(u)), LG_LIST(x), .create_graph = true);
 }
 
-/* The mean square of what is wrong: with the equation inside, with the values at both ends. */
+/* Returns the mean squared residual of the equation at random points plus 100 times that of the values at both ends. */
 static lg_tensor *loss_of(lg_ctx *c, lg_module *net)
 {
         lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(POINTS, 1), .requires_grad = true);
@@ -28,7 +29,7 @@ static lg_tensor *loss_of(lg_ctx *c, lg_module *net)
         return lg_add(lg_mean(lg_square(residual)), lg_mul_scalar(lg_mean(lg_square(ends)), 100));
 }
 
-/* The largest |u(x) - sin(pi x)| on a grid. */
+/* Returns the largest |u(x) - sin(pi x)| on a grid. */
 static double largest_error(lg_ctx *c, lg_module *net)
 {
         double error = 0;

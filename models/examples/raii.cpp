@@ -1,6 +1,6 @@
-/* raii.cpp - owners and exceptions in C++20: a network is trained, and whatever throws, nothing leaks.
+/* raii.cpp - ownership and exceptions in C++20: a network is trained, and nothing leaks whatever throws.
  *
- * Look at context, kept and scope, which end what they own, and at check(), which makes an exception of lg_error.
+ * Look at context, kept and scope, which free what they own, and at check(), which throws the message of lg_error.
  *
  *     c++ -std=c++20 raii.cpp $(pkg-config --cflags --libs libgrad) && ./a.out [STEPS]
  * prints:
@@ -13,12 +13,12 @@
 #include <memory>
 #include <stdexcept>
 
-/* Calls a function of C on what a std::unique_ptr owns. */
+/* A deleter for std::unique_ptr that calls a C function. */
 template <auto function> struct calls {
         template <class T> void operator()(T *owned) const { function(owned); }
 };
 using context = std::unique_ptr<lg_ctx, calls<lg_close>>;
-using kept = std::unique_ptr<lg_tensor, calls<lg_free>>; /* of lg_keep; it ends before its context does */
+using kept = std::unique_ptr<lg_tensor, calls<lg_free>>; /* a tensor of lg_keep(); destroy it before its context */
 
 /* Frees the results that were made in a block when the block ends. */
 struct scope {
@@ -30,14 +30,15 @@ struct scope {
         lg_scope s;
 };
 
-/* No call needs a check of its own: after a failure every further one does nothing. One check ends a block. */
+/* Throws the context's error, if any. After a failure all further calls do nothing, so one check at the end of a block
+ * is enough. */
 static void check(lg_ctx *c)
 {
         if (const char *message = lg_error(c))
                 throw std::runtime_error(message);
 }
 
-/* Points of [-1, 1]^2, and whether they are inside a circle. */
+/* Points of [-1, 1]^2, and whether each one is inside a circle. */
 struct points {
         kept x, y;
         points(lg_ctx *c, int64_t count)
@@ -88,7 +89,7 @@ try {
                 points wrong(c.get(), -1);
         } catch (const std::runtime_error &e) {
                 std::cout << "caught: " << e.what() << '\n';
-                lg_clear_error(c.get()); /* the context goes on */
+                lg_clear_error(c.get()); /* makes the context usable again */
         }
 } catch (const std::exception &e) {
         std::cerr << e.what() << '\n';

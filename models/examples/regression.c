@@ -3,7 +3,7 @@
  * Look at lg_dataset_split, lg_train, lg_no_grad, lg_module_clone and lg_copy_state.
  *
  *     cc -std=c11 regression.c $(pkg-config --cflags --libs libgrad) && ./a.out [EPOCHS]
- * ends with a mean square error that cannot be less than the variance of the noise, 0.04:
+ * ends with a mean squared error, which cannot be less than the variance of the noise, 0.04:
  *     epoch 27 was the best: validation loss 0.0479
  */
 #include <grad.h>
@@ -11,7 +11,7 @@
 
 enum { SAMPLES = 1500, FEATURES = 4, PATIENCE = 15 };
 
-/* y = sin(3 x0) + x1 x2 + noise; x3 has nothing to do with y. */
+/* Returns samples of y = sin(3 x0) + x1 x2 + noise; y does not depend on x3. */
 static lg_dataset *make_data(lg_ctx *c)
 {
         lg_tensor *x = lg_uniform(c, -1, 1, LG_SHAPE(SAMPLES, FEATURES));
@@ -29,7 +29,7 @@ static lg_module *make_network(lg_ctx *c)
 
 static void train_epoch(lg_module *net, lg_optimizer *opt, lg_loader *batches)
 {
-        lg_train(net, true); /* dropout on */
+        lg_train(net, true); /* turns dropout on */
         lg_each_batch(b, batches) {
                 lg_tensor *loss = lg_mse(lg_forward(net, b.x), b.y);
                 lg_zero_grad(opt);
@@ -41,7 +41,7 @@ static void train_epoch(lg_module *net, lg_optimizer *opt, lg_loader *batches)
 static double evaluate(lg_ctx *c, lg_module *net, lg_loader *batches)
 {
         double sum = 0, count = 0;
-        lg_train(net, false); /* dropout off */
+        lg_train(net, false); /* turns dropout off */
         lg_no_grad(c)
                 lg_each_batch(b, batches) {
                         sum += lg_item(lg_mse(lg_forward(net, b.x), b.y, .reduction = LG_SUM));

@@ -1,9 +1,9 @@
 /* reinforce.c - REINFORCE with a baseline (Williams 1992) on cart-pole (Barto, Sutton and Anderson 1983).
  *
- * Look at play(), which draws actions (lg_multinomial, lg_read), and improve(), which makes the good ones likelier.
+ * Look at play(), which draws actions (lg_multinomial, lg_read), and improve(), which makes good actions likelier.
  *
  *     cc -std=c11 reinforce.c $(pkg-config --cflags --libs libgrad) -lm && ./a.out [ITERATIONS]
- * prints how many steps the pole stays up, 500 at most; by a random policy it is 22:
+ * prints the number of steps for which the pole stays up, at most 500; a random policy reaches 22:
  *     iteration  50  mean length 472.4
  *     iteration 100  mean length 500.0
  */
@@ -14,15 +14,16 @@
 
 enum { EPISODES = 16, LIMIT = 500 };
 
-/* Episodes that run side by side. */
+/* Episodes that run in parallel. */
 typedef struct rollout {
-        int steps;                           /* of the longest one */
+        int steps;                           /* steps of the longest episode */
         float length[EPISODES];              /* steps until the pole fell */
-        float state[LIMIT + 1][EPISODES][4]; /* place and speed of the cart, angle of the pole and its speed */
+        float state[LIMIT + 1][EPISODES][4]; /* position and speed of the cart, angle and angular speed of the pole */
         int64_t action[LIMIT][EPISODES];     /* 0: push to the left, 1: to the right */
 } rollout;
 
-/* 0.02 s of a cart (1 kg) with a pole (0.1 kg, 1 m), pushed with 10 N. False: the pole fell or the cart ran away. */
+/* Advances the state s by 0.02 s: a cart (1 kg) with a pole (0.1 kg, 1 m) is pushed with 10 N. Returns false if the
+ * pole fell or the cart left the track. */
 static bool move_cart(float s[4], int64_t action)
 {
         double sine = sin(s[2]), cosine = cos(s[2]);
@@ -52,8 +53,8 @@ static void play(lg_ctx *c, lg_module *policy, rollout *r)
         }
 }
 
-/* How much longer an episode goes on (later steps count less) than the mean of those that still run: (steps, EPISODES);
- * 0 after its end. */
+/* Returns the advantages (steps, EPISODES): 1 - 0.99^(steps left in the episode), minus the mean of that over the
+ * episodes still running; 0 after the end of an episode. */
 static lg_tensor *advantages(lg_ctx *c, const rollout *r)
 {
         lg_tensor *now = lg_reshape(lg_arange(c, 0, r->steps, 1), LG_SHAPE(-1, 1));

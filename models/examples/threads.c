@@ -1,6 +1,6 @@
-/* threads.c - two networks that train at the same time, each in a thread and a context of its own.
+/* threads.c - two networks trained at the same time, each in its own thread and context.
  *
- * Look at train(): all that a thread uses belongs to its context, so there is nothing to lock. The same jobs, one after
+ * Look at train(): all that a thread uses belongs to its context, so no locks are needed. The same jobs, run one after
  * the other in one thread, end with the same weights, bit for bit.
  *
  *     cc -std=c11 threads.c $(pkg-config --cflags --libs libgrad) && ./a.out [EPOCHS]
@@ -15,7 +15,7 @@
 
 enum { THREADS = 2, HIDDEN = 32, WEIGHTS = 2 * HIDDEN + HIDDEN + HIDDEN * 2 + 2 };
 
-/* What a thread does, and what comes of it. */
+/* The input of a thread (seed, epochs) and its results. */
 typedef struct job {
         uint64_t seed;
         int epochs;
@@ -24,7 +24,8 @@ typedef struct job {
         float weights[WEIGHTS];
 } job;
 
-/* Learns which points of [-1, 1]^2 are in the first or third quadrant. A function that pthread_create takes. */
+/* Learns which points of [-1, 1]^2 are in the first or third quadrant. Has the signature that pthread_create requires.
+ */
 static void *train(void *user)
 {
         job *j = user;

@@ -1,15 +1,15 @@
-/* bench.h - what the parts of lg-bench share: items to measure, their results, the limits of the machine. */
+/* bench.h - declarations shared by the parts of lg-bench: items to measure, their results, limits of the machine. */
 #ifndef BENCH_H
 #define BENCH_H
 
 #include <grad.h>
 
-/* What one call of an item works on. Everything belongs to the context. */
+/* The operands of a call of an item. Everything belongs to the context. */
 typedef struct work {
         lg_ctx *c;
         lg_device device;
         int64_t count; /* elements of a kernel's input */
-        lg_dtype amp;  /* of lg_autocast() around the forward and the loss; LG_F32: no casts */
+        lg_dtype amp;  /* dtype of lg_autocast() around the forward and the loss; LG_F32: no casts */
         lg_tensor *x, *y, *g, *w, *b;
         lg_module *net;
         lg_optimizer *opt;
@@ -17,23 +17,24 @@ typedef struct work {
 
 typedef enum place { WORKLOAD, IN_CACHE, IN_MEMORY } place;
 
-/* A thing to measure: a training step, or a kernel on arrays of one size. Only run is timed. */
+/* An item to measure: a training step, or a kernel on arrays of one size. Only run is timed. */
 typedef struct item {
-        char name[32]; /* "lenet", "gelu/cache" */
+        char name[32]; /* such as "lenet" or "gelu/cache" */
         const char *what;
         place place;
         void (*make)(work *w);
         void (*run)(work *w);
-        double units;           /* of which a call does so many: 1000 ops in op-chain, otherwise 1 */
-        double (*flops)(void);  /* of the products and convolutions of a call; NULL: not counted */
-        double bytes, elements; /* of a kernel: what a call must read and write, elements of its input */
+        double units;           /* units per call, for times per unit: 1000 ops in op-chain, otherwise 1 */
+        double (*flops)(void);  /* returns operations of a call's products and convolutions; NULL: not counted */
+        double bytes, elements; /* of a kernel: bytes that a call must read and write, elements of its input */
 } item;
 
-/* All items; stores how many in *ret_count. They are in static storage. */
+/* Returns all items, which are in static storage, and stores their number in *ret_count. */
 const item *items_all(int *ret_count);
-/* Whether the comma-separated names choose it; NULL chooses all. A name may be that of a group, or lack the size. */
+/* Returns whether comma-separated names choose the item; NULL chooses all. A name may be a group's, or a kernel's
+ * without the size. */
 bool item_chosen(const item *it, const char *names);
-/* The first name that chooses nothing, as a new text; NULL: each of them does. */
+/* Returns the first name that chooses no item, as a new string for the caller to free, or NULL if there is none. */
 char *items_unknown(const char *names);
 
 extern const item workloads[];
@@ -42,18 +43,18 @@ lg_module *encoder_new(lg_ctx *c);
 double encoder_flops(void);
 lg_tensor *encoder_input(lg_ctx *c);
 
-/* A kernel, which is measured on few and on many elements. */
+/* A kernel, which is measured on arrays that fit in the cache and on large ones. */
 typedef struct kernel {
         const char *name, *what;
         void (*make)(work *w);
         void (*run)(work *w);
-        double passes; /* over an array of the input's size, read or written, at the least */
+        double passes; /* arrays of the input's size that it must at least read or write */
 } kernel;
 extern const kernel kernels[];
 extern const int kernel_count;
 enum { CACHE_ELEMENTS = 1 << 16, MEMORY_ELEMENTS = 1 << 24 };
 
-/* Takes a result that nobody looks at. */
+/* Discards a result. */
 static inline void drop(const void *result)
 {
         (void)result;
@@ -61,43 +62,44 @@ static inline void drop(const void *result)
 
 /* ---- measuring (measure.c) ---- */
 
-/* Seconds of one unit: the median, quartiles and extremes of some samples. */
+/* Seconds per unit: the median, quartiles and extremes of the samples. */
 typedef struct result {
         int samples;
-        int64_t calls; /* in a sample */
+        int64_t calls; /* per sample */
         double median, low, high, least, most;
-        double cpu;             /* the median of the process's CPU time */
-        int64_t peak, resident; /* bytes: of libgrad's buffers; of the process above what it had before; -1: unknown */
-        int64_t parameters;     /* numbers that the optimiser updates */
-        int64_t batch;          /* samples of a step, of each process; 0: it has no module */
+        double cpu; /* median CPU time of the process */
+        int64_t peak,
+                resident; /* bytes: peak of libgrad's buffers; peak of the process above its size before; -1: unknown */
+        int64_t parameters; /* elements that the optimiser updates */
+        int64_t batch;      /* samples per step and process; 0: the item has no module */
         int processes;
 } result;
 
-/* How items run. */
+/* The conditions under which items run. */
 typedef struct conditions {
         const char *device;
         int threads;
         lg_dtype amp;
-        bool processes; /* modules are data-parallel over those that a launcher has started */
+        bool processes; /* modules are data-parallel over the processes that a launcher has started */
 } conditions;
 
-/* An item that is ready to run, in a context of its own. */
+/* An item that is ready to run, in its own context. */
 typedef struct live {
         const item *it;
         work w;
         lg_group *g; /* NULL: one process */
         bool warm;
-        int64_t before; /* resident bytes */
+        int64_t before; /* resident bytes before it was made */
 } live;
 
-/* Makes it ready. An error is in lg_error(l->w.c). */
+/* Prepares an item to run. An error is in lg_error(l->w.c). */
 void live_make(live *l, const item *it, const conditions *how);
-/* Runs it for so many seconds, at least once; all processes run it as often, by the clock of rank 0. Returns false
+/* Runs the item for `seconds`, at least once; all processes run it equally often, by the clock of rank 0. Returns false
  * after an error. */
 bool live_measure(live *l, double seconds, result *ret);
 void live_free(live *l);
 
-/* Seconds of a clock that only goes forward. */
+/* Returns the seconds of a monotonic clock. */
 double bench_now(void);
 
 /* ---- limits of the machine (limits.c) ---- */
@@ -105,17 +107,17 @@ double bench_now(void);
 typedef struct limits {
         int threads;
         double flops;         /* FLOP/s */
-        const char *flops_by; /* what measured it */
-        double memory, cache; /* bytes/s of a copy, what it reads and what it writes */
+        const char *flops_by; /* how that was measured */
+        double memory, cache; /* bytes/s of a copy, reads plus writes */
 } limits;
-/* Measures them on a device for about a quarter of the seconds each. Returns false after an error of c. */
+/* Measures the limits of a device, each for about a quarter of `seconds`. Returns false after an error of c. */
 bool limits_measure(limits *ret, lg_ctx *c, lg_device device, double seconds);
-/* FLOP/s of n threads that multiply and add in registers. */
+/* Returns the FLOP/s of `threads` threads that multiply and add in registers. */
 double peak_flops(int threads, double seconds);
 
 /* ---- reports (report.c) ---- */
 
-/* As lines of JSON, or as rows of a table. */
+/* Print the limits, the result of an item, or its failure, as a line of JSON or rows of a table. */
 void report_head(const limits *l, lg_ctx *c, lg_device device, bool json);
 void report_item(const item *it, const result *r, const limits *l, bool json);
 void report_error(const char *name, const char *why, bool json);

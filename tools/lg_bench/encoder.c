@@ -1,14 +1,14 @@
-/* encoder.c - a transformer encoder that classifies sequences (Vaswani et al. 2017), with the norms before the blocks.
+/* encoder.c - a transformer encoder that classifies sequences (Vaswani et al. 2017), with norms before the blocks.
  *
- * x (8, 128, 256) passes four layers, each x + attention(norm(x)) and then x + mlp(norm(x)), a norm, the mean over the
- * positions and a linear layer to ten scores. There is no dropout and no embedding.
+ * The input x (8, 128, 256) passes four layers, each of which adds attention(norm(x)) and then mlp(norm(x)) to x; then
+ * a norm, the mean over the positions and a linear layer to ten scores. There is no dropout and no embedding.
  */
 #include <math.h>
 #include "bench.h"
 
 enum { BATCH = 8, LENGTH = 128, DIM = 256, HEADS = 8, HEAD = DIM / HEADS, HIDDEN = 4 * DIM, LAYERS = 4, CLASSES = 10 };
 
-/* Queries, keys and values (N, T, 3 DIM) to what the heads make of them (N, T, DIM). */
+/* Maps queries, keys and values (N, T, 3 DIM) to the outputs of all heads (N, T, DIM). */
 static lg_tensor *attention(lg_module *m, lg_list in, void *user)
 {
         int64_t n = lg_size_of(in.items[0], 0), t = lg_size_of(in.items[0], 1);
@@ -55,7 +55,8 @@ lg_tensor *encoder_input(lg_ctx *c)
         return lg_normal(c, 0, 1, LG_SHAPE(BATCH, LENGTH, DIM));
 }
 
-/* The gradient of the input of the first layer's product exists, too: a norm with parameters is before it. */
+/* Counts forward and both gradients of each product; the first one's input gradient is needed for the norm before it.
+ */
 double encoder_flops(void)
 {
         const double rows = BATCH * LENGTH, forward = 2 * rows * DIM * (3 * DIM + DIM + 2 * HIDDEN);

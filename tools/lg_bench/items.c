@@ -1,4 +1,4 @@
-/* items.c - the list of what can be measured, and which of it a list of names chooses. */
+/* items.c - the list of all items, and the choice of items by name. */
 #include <stdlib.h>
 #include <string.h>
 #include "bench.h"
@@ -27,7 +27,7 @@ const item *items_all(int *ret_count)
         return all;
 }
 
-/* Whether one name of `length` bytes is the item's, that of its kernel, or that of its group. */
+/* Returns whether a name of `length` bytes is that of the item, of its kernel, or of its group. */
 static bool named(const item *it, const char *name, size_t length)
 {
         const char *slash = strchr(it->name, '/');

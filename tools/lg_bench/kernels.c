@@ -1,7 +1,7 @@
 /* kernels.c - single kernels: an op on one array without recording, and the gradients of its result (NAME-grad).
  *
- * An array has 65,536 or 16,777,216 numbers in f32: (rows, 1024), (N, 64, 16, 16) with channels last, or square. The
- * passes are what a kernel must read and write at the least, in arrays of its input's size.
+ * An array has 65,536 or 16,777,216 numbers in f32: (rows, 1024), (N, 64, 16, 16) with channels last, or square.
+ * `passes` is the least number of arrays of the input's size that a kernel must read or write.
  */
 #include <math.h>
 #include "bench.h"
@@ -69,7 +69,7 @@ static lg_tensor *op_max_pool(work *w)
         return lg_max_pool2d(w->x, 2);
 }
 
-/* run_NAME: the op, unrecorded. make_NAME_grad: its result, recorded. run_..._grad: the gradients of that. */
+/* run_NAME runs the op without recording. make_NAME_grad runs it with recording, for run_grad() to differentiate. */
 #define FORWARD(name)                                                                                                  \
         static void run_##name(work *w)                                                                                \
         {                                                                                                              \
@@ -81,7 +81,7 @@ static lg_tensor *op_max_pool(work *w)
                 make_input(w);                                                                                         \
                 w->x = lg_set_requires_grad(lg_detach(w->x), true);                                                    \
                 w->y = op_##name(w);                                                                                   \
-                w->g = lg_neg(lg_detach(w->y)); /* laid out as y is */                                                 \
+                w->g = lg_neg(lg_detach(w->y)); /* has the layout of y */                                              \
         }
 FORWARD(gelu)
 FORWARD(softmax)
@@ -120,7 +120,7 @@ static void run_transpose_copy(work *w)
         drop(lg_contiguous(lg_transpose(w->x, 0, 1)));
 }
 
-/* A parameter with a gradient that stays. */
+/* Makes a parameter with a gradient that all steps use. */
 static void make_adam(work *w)
 {
         w->w = lg_uniform(w->c, -1, 1, LG_SHAPE(w->count), .requires_grad = true);

@@ -1,9 +1,9 @@
-/* limits.c - what the machine can do at best: multiplications and additions in registers, and copies of arrays.
+/* limits.c - the limits of the machine: multiplications and additions in registers, and copies of arrays.
  *
- * The FLOP/s are those of independent fused multiplications and additions in the widest registers that the processor
- * has, by all threads at once. The bytes/s are those of memcpy(), by all threads at once: what is read and what is
- * written; in cache each thread copies a small array of its own. Devices other than the CPU are measured by libgrad's
- * own products and copies, which is a lower limit.
+ * The FLOP/s are those of independent fused multiply-adds in the widest registers of the processor, on all threads at
+ * once. The bytes/s are those of memcpy() on all threads at once, and count reads plus writes; for the cache, each
+ * thread copies its own small array. Devices other than the CPU are measured by libgrad's products and copies, which
+ * gives lower bounds.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void *run_job(void *p)
         return NULL;
 }
 
-/* Seconds of the slowest of n threads, which do the same at the same time. */
+/* Runs n jobs at the same time, a thread for each, and returns the seconds of the slowest. */
 static double run_all(job *jobs, int n)
 {
         pthread_t threads[MOST_THREADS];
@@ -49,7 +49,8 @@ static double run_all(job *jobs, int n)
         return slowest;
 }
 
-/* Units per second of n threads: the best of some rounds, which take so many seconds together. */
+/* Returns the units per second of n threads: the best of ROUNDS rounds, which take `seconds` together; a call of a job
+ * does `units` units. */
 static double best_rate(job *jobs, int n, double units, double seconds)
 {
         double best = 0;
@@ -68,9 +69,10 @@ static double best_rate(job *jobs, int n, double units, double seconds)
 
 /* ---- registers ---- */
 
-enum { CHAINS = 12, TURNS = 10000 }; /* 12: enough to hide the latency, few enough for 16 registers */
+enum { CHAINS = 12, TURNS = 10000 }; /* 12: enough to hide the latency, and few enough for 16 registers */
 
-/* TURNS turns for each call, of CHAINS vectors of `width` bytes, which differ, so that they do not become one. */
+/* Makes TURNS multiply-adds per call in each of CHAINS vectors of `width` bytes, whose values differ, so that the
+ * compiler does not merge them. */
 #define FMA_LOOP(name, width, target)                                                                                  \
         target static void name(job *j)                                                                                \
         {                                                                                                              \
@@ -121,8 +123,8 @@ static void copy(job *j)
         }
 }
 
-/* Bytes per second, read and written, of n threads that copy `bytes` together, or each if they are few. -1: no memory.
- */
+/* Returns the bytes per second, reads plus writes, of n threads that copy `bytes` together, or if `each`, so many each;
+ * -1 if there is no memory. */
 static double copy_rate(int n, size_t bytes, bool each, double seconds)
 {
         job jobs[MOST_THREADS] = {{0}};

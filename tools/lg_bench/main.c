@@ -1,4 +1,5 @@
-/* main.c - lg-bench: measures training steps and kernels of libgrad; see --help. tools/bench runs it beside others. */
+/* main.c - lg-bench: measures training steps and kernels of libgrad; see --help. tools/bench compares with other
+ * libraries. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ static bool parse_amp(const char *text, lg_dtype *ret)
         return false;
 }
 
-/* With what each is, those that are chosen; or all names in a line. */
+/* Prints the items that `only` chooses: with descriptions, a line each, if `what`; else only names, in one line. */
 static void print_names(FILE *f, bool what, const char *only)
 {
         int count;
@@ -92,7 +93,7 @@ static bool check_names(const char *names)
         return false;
 }
 
-/* The exit status: -1 to go on. */
+/* Parses the options. Returns the exit status, or -1 to continue. */
 static int parse(options *o, int argc, char **argv)
 {
         static const struct option names[] = {{"only", required_argument, NULL, 'o'},
@@ -141,7 +142,7 @@ static int parse(options *o, int argc, char **argv)
 
 /* ---- running ---- */
 
-/* Returns false if it failed, which is reported. */
+/* Measures an item and reports its result, or its failure, for which it returns false. */
 static bool measure(live *l, double seconds, const limits *limits, bool json)
 {
         result r;
@@ -168,7 +169,8 @@ static int run_all(const options *o, const limits *limits)
         return failed > 0;
 }
 
-/* An item is kept until another one is asked for, so that rounds cost no more than their time. */
+/* Answers requests from stdin. An item is kept until another one is requested, so that only the first round prepares
+ * it. */
 static int serve(const options *o, const limits *limits)
 {
         char line[256], name[64];
@@ -199,7 +201,7 @@ static int serve(const options *o, const limits *limits)
         return 0;
 }
 
-/* Measures the limits and prints them. Of several processes the first prints. */
+/* Measures the limits and prints them. Of several processes only rank 0 prints. */
 static bool begin(const options *o, limits *ret)
 {
         lg_ctx *c = lg_open(.threads = o->how.threads);

@@ -1,4 +1,4 @@
-/* measure.c - times an item: samples of many calls, their median and quartiles, CPU time and peak memory. */
+/* measure.c - times an item: samples of many calls, with median and quartiles, CPU time and peak memory. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "resident.h"
 
 enum { MOST_SAMPLES = 400, MOST_CALLS = 1000000 };
-#define SAMPLES 25.0    /* that a measurement is divided into, if a call is short enough */
-#define SHORTEST 0.0005 /* seconds of a sample, so that the clock does not count */
+#define SAMPLES 25.0    /* samples of a measurement, if a call is short enough */
+#define SHORTEST 0.0005 /* least seconds of a sample, so that reading the clock does not matter */
 
 static double clock_seconds(clockid_t clock)
 {
@@ -24,7 +24,7 @@ double bench_now(void)
 
 /* ---- resident memory ---- */
 
-/* Gives back what is free, and makes the peak what is resident now. */
+/* Returns free memory to the system and resets the peak to the current resident size. */
 static void reset_resident(void)
 {
 #ifdef __GLIBC__
@@ -55,7 +55,7 @@ void live_make(live *l, const item *it, const conditions *how)
         lg_synchronize(c);
 }
 
-/* What rank 0 says. */
+/* Returns rank 0's value on all ranks. */
 static double agree(live *l, double value)
 {
         lg_ctx *c = l->w.c;
@@ -73,7 +73,7 @@ void live_free(live *l)
         *l = (live){0};
 }
 
-/* Seconds of the two clocks for one of so many calls. */
+/* Returns the seconds per call of `calls` calls; *ret_cpu is the CPU time per call. */
 static double spend(live *l, int64_t calls, double *ret_cpu)
 {
         work *w = &l->w;
@@ -94,7 +94,7 @@ static int compare(const void *a, const void *b)
         return (x > y) - (x < y);
 }
 
-/* The q-th part of n ascending numbers. */
+/* Returns the q-quantile of n ascending numbers. */
 static double quantile(const double *sorted, int n, double q)
 {
         return sorted[(int)(q * (n - 1) + 0.5)];
@@ -125,7 +125,7 @@ bool live_measure(live *l, double seconds, result *ret)
         double wall[MOST_SAMPLES], cpu[MOST_SAMPLES];
         int n = 0;
         if (!l->warm)
-                spend(l, 1, cpu); /* fills caches, makes primitives */
+                spend(l, 1, cpu); /* fills caches */
         l->warm = true;
         double end = bench_now() + seconds, once = spend(l, 1, cpu);
         double sample = seconds / SAMPLES > SHORTEST ? seconds / SAMPLES : SHORTEST;

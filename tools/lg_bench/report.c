@@ -1,21 +1,21 @@
-/* report.c - results as a table or as lines of JSON. */
+/* report.c - prints results as a table or as lines of JSON. */
 #include <string.h>
 #include "bench.h"
 
-/* Text as it may stand between the quotes of JSON. */
+/* Prints text inside a JSON string; quotes, backslashes and control characters are replaced by '. */
 static void print_text(const char *text)
 {
         for (; *text; text++)
                 putchar(*text == '"' || *text == '\\' || (unsigned char)*text < ' ' ? '\'' : *text);
 }
 
-/* Bytes per second of copies where a kernel's arrays are. */
+/* Returns the bytes per second of copies where the kernel's arrays are: in cache or in memory. */
 static double bandwidth(const item *it, const limits *l)
 {
         return it->place == IN_CACHE ? l->cache : l->memory;
 }
 
-/* Shares of the limits; 0: not counted. */
+/* Returns the share of the limit in FLOP/s, or 0 if operations are not counted. */
 static double flops_share(const item *it, const result *r, const limits *l)
 {
         return it->flops ? it->flops() / it->units / r->median / l->flops : 0;
@@ -56,7 +56,7 @@ static void json_item(const item *it, const result *r, const limits *l)
 
 /* ---- a table ---- */
 
-/* Seconds with three figures and the unit that fits, in 8 columns. */
+/* Prints seconds with three digits and the unit that fits, in 9 columns. */
 static void print_time(double s)
 {
         const char *unit = s < 1e-6 ? "ns" : s < 1e-3 ? "us" : s < 1 ? "ms" : "s ";
@@ -95,7 +95,7 @@ static void table_item(const item *it, const result *r, const limits *l)
         printf("  %10.2f\n", (double)r->peak * 1e-6);
 }
 
-/* ---- either ---- */
+/* ---- both formats ---- */
 
 void report_head(const limits *l, lg_ctx *c, lg_device device, bool json)
 {

@@ -1,7 +1,7 @@
-/* workloads.c - training steps: a chain of scalar ops, small and large perceptrons, a physics-informed network, images.
+/* workloads.c - training steps: a chain of scalar ops, perceptrons, a physics-informed network, classifiers.
  *
- * torch_peer.py and jax_peer.py have the same steps: the same shapes, batches, losses and optimisers. Data are drawn
- * once. The optimiser is Adam, and SGD with momentum for resnet18.
+ * torch_peer.py and jax_peer.py have the same steps, with the same shapes, batches, losses and optimisers. Data are
+ * drawn once. The optimiser is Adam, for resnet18 SGD with momentum.
  */
 #include "models.h"
 #include "bench.h"
@@ -73,7 +73,7 @@ static void make_pinn(work *w)
         w->y = lg_detach(lg_mul_scalar(lg_sin(lg_mul_scalar(w->x, pi)), -pi * pi));
 }
 
-/* du/dx at each point: u[i] depends on x[i] alone. */
+/* Returns du/dx at each point; u[i] depends on x[i] alone. */
 static lg_tensor *derivative(lg_tensor *u, lg_tensor *x)
 {
         return lg_grad(LG_LIST(lg_sum(u)), LG_LIST(x), .create_graph = true);
@@ -149,8 +149,8 @@ static void run_classify(work *w)
         update(w, loss);
 }
 
-/* ---- operations of products and convolutions: forward, gradient of the weights and, but for a first layer, of the
- * input */
+/* ---- operations of products and convolutions: forward, weight gradient and, except in first layers, input gradient
+ * ---- */
 
 static double dense(double batch, double in, double out, bool first)
 {
