@@ -1,22 +1,22 @@
-# gpu_measure.sh - the parts kernels, steps and sanitizer of tools/gpu-check. To be sourced by it.
+# gpu_measure.sh - the parts kernels, steps and sanitizer of tools/gpu-check, which sources this file.
 
-# figures SECONDS COMMAND...: lines of JSON into $jsonl. The program ends by itself after SECONDS, and says what it left out;
-# the limit is for one that hangs.
+# figures SECONDS COMMAND...: appends lines of JSON to $jsonl. The program ends by itself after SECONDS and reports what it
+# left out; the longer limit here is for a program that hangs.
 figures() {
         local seconds=$1 code
         shift
-        seconds=$(least $((seconds + 60)) $((end - SECONDS))) # a network that is being compiled is not left in the middle
+        seconds=$(least $((seconds + 60)) $((end - SECONDS))) # 60 s more, to finish a network that is being compiled
         echo "== $*" >>"$out/measure.log"
         limited "$seconds" "$@" >>"$jsonl" 2>>"$out/measure.log" </dev/null
         code=$?
         case $code in
-        0 | 1 | 3) return ;; # its lines say so, and gpu_report.py with them
+        0 | 1 | 3) return ;; # failures are in the lines of JSON, and reported by gpu_report.py
         124 | 137) echo "- \`${*##*/}\` was ended after $seconds s" >>"$work/notes"; [ $state = 1 ] || state=3 ;;
         *) echo "- \`${*##*/}\` ended with exit status $code: $(tail -n 1 "$out/measure.log")" >>"$work/notes"; state=1 ;;
         esac
 }
 
-# measured NAME FUNCTION: its figures as tables.
+# measured NAME FUNCTION: runs FUNCTION, which measures figures, and prints them as tables.
 measured() {
         local end=$((SECONDS + limit)) jsonl=$out/$1.jsonl state=0 code
         local bench=("$build/tools/gpu_bench") peer=("$python" tools/gpu_torch.py)
@@ -47,7 +47,7 @@ kernel_figures() {
         figures 20 "${bench[@]}" --seconds 20 --tf32 errors
         figures 60 "${bench[@]}" --seconds 60 kernels
         [ $peer = none ] || figures 60 "${peer[@]}" --seconds 60 versions kernels transfers
-        # Both sides in turn, twice, so that neither has the machine at its better moments.
+        # Alternate between libgrad and PyTorch, so that changes of the machine's speed affect both.
         for _ in 1 2; do
                 figures 10 "${bench[@]}" --seconds 10 ops
                 [ $peer = none ] || figures 10 "${peer[@]}" --seconds 10 ops
@@ -82,12 +82,12 @@ step_figures() {
 
 # ---- compute-sanitizer ----
 
-# sanitize TOOL NAME PROGRAM...: one run, its summary into a file.
+# sanitize TOOL NAME PROGRAM...: runs PROGRAM under TOOL once and writes the summary to $work/NAME.TOOL.sum.
 sanitize() {
         local tool=$1 name=$2 code each
         shift 2
         each=$(least 60 $((end - SECONDS)))
-        # The libraries' own kernels are not ours to judge.
+        # racecheck skips the kernels of NVIDIA's libraries.
         [ "$tool" != racecheck ] ||
                 set -- --kernel-name-exclude kns=cublas,kns=nvjet,kns=cutlass,kns=cudnn,kns=sm80_,kns=sm90_ "$@"
         limited "$each" compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 99 "$@" \
@@ -102,7 +102,7 @@ sanitize() {
         grep -hsE '^=========' "$work/$name.$tool.out" | head -n 60 >"$work/$name.$tool.log"
 }
 
-# clean FILE: a summary without errors, of a run that ended well.
+# clean FILE: succeeds if the summary reports no errors and the run ended normally.
 clean() {
         grep -E ' 0 errors| 0 hazards' "$1" | grep -qv 'exit status'
 }

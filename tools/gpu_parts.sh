@@ -1,8 +1,8 @@
-# gpu_parts.sh - what tools/gpu-check needs of a machine, and its parts build, suite and train. To be sourced by it.
+# gpu_parts.sh - the requirements of tools/gpu-check, and its parts build, suite and train; sourced by tools/gpu-check.
 
-# ---- what is there ----
+# ---- facts about the machine, and requirements ----
 
-# macros FILE NAME...: the numbers that a header defines, with dots between them.
+# macros FILE NAME...: prints the numbers that a header defines under these names, with dots between them.
 macros() {
         local file=$1 text=''
         shift
@@ -17,25 +17,25 @@ fact() {
         echo "| $1 | ${2:-not there} |" >>"$work/facts"
 }
 
-# compiles COMPILER LANGUAGE TEXT [ARGUMENT...]: whether it compiles and links.
+# compiles COMPILER LANGUAGE TEXT [ARGUMENT...]: succeeds if TEXT compiles and links.
 compiles() {
         local compiler=$1 language=$2 text=$3
         shift 3
         printf '%s\nint main(void) { return 0; }\n' "$text" | "$compiler" -x "$language" - -o "$work/a.out" "$@" >/dev/null 2>&1
 }
 
-# found_header COMPILER NAME: where the compiler finds it.
+# found_header COMPILER NAME: prints the path at which the compiler finds a header.
 found_header() {
         echo "#include <$2>" | "$1" -E -isystem "$cuda/include" -x c++ - 2>/dev/null |
                 sed -n "s|^# 1 \"\(/[^\"]*/$2\)\".*|\1|p" | head -n 1
 }
 
-# add_path VARIABLE FOLDER: in front.
+# add_path VARIABLE FOLDER: puts FOLDER in front of a list of paths.
 add_path() {
         export "$1=$2${!1:+:${!1}}"
 }
 
-# What tools/gpu-pack made, whole and unchanged.
+# Checks that the folder made by tools/gpu-pack is complete and unchanged, and uses its files.
 use_deps() {
         local bad
         [ -f "$deps/SHA256SUMS" ] || { missing "$deps/SHA256SUMS"; return; }
@@ -49,7 +49,7 @@ use_deps() {
         data=$deps/fashion-mnist
 }
 
-# NVIDIA's Python packages, where the toolkit has no cuBLAS or cuDNN.
+# Uses cuBLAS and cuDNN of NVIDIA's Python packages if the toolkit has none.
 use_python_packages() {
         local folder
         for header in cublasLt.h cudnn.h; do
@@ -74,7 +74,7 @@ missing() {
         lacks+=("$1")
 }
 
-# needs_of: what the parts that are asked for lack on this machine, into lacks.
+# needs_of: adds to `lacks` what the requested parts need and this machine does not have.
 needs_of() {
         if asked build; then
                 for name in cc c++ meson ninja; do
@@ -131,7 +131,7 @@ versions() {
         fact 'brought along' "$([ -z "$deps" ] || tr '\n' ';' <"$deps/VERSIONS" 2>/dev/null)"
 }
 
-# look: facts; and, before anything is built, one failure that names all that is missing.
+# look: collects facts. Before anything is built, records one failure that names everything missing.
 look() {
         local list lacks=()
         fact date "$(date -u '+%Y-%m-%d %H:%M UTC')"
@@ -186,7 +186,7 @@ build_it() {
         return 1
 }
 
-# built PROGRAM: its path must be there.
+# built PROGRAM: succeeds if PROGRAM, a path in the build folder, was built.
 built() {
         [ -x "$build/$1" ] && return 0
         why="$1 was not built; add build to --parts"
@@ -225,7 +225,7 @@ suite() {
         [ "$1" = 0 ] && [ $code = 0 ]
 }
 
-# train MODEL DEVICE STEPS BATCH: its losses into a log.
+# train MODEL DEVICE STEPS BATCH: trains and writes the losses to $work/MODEL.DEVICE.log.
 train() {
         local lr=0.01
         [ "$1" != resnet18 ] || lr=0.001
@@ -234,7 +234,7 @@ train() {
                 >"$work/$1.$2.log" 2>&1 </dev/null
 }
 
-# A model, its steps on the device, on the CPU, and images of a step.
+# Prints lines of a model, its steps on the device, its steps on the CPU, and the batch size.
 train_rows() {
         if [ $simulated = yes ]; then
                 printf '%s\n' 'mlp 8 8 16' 'lenet 5 5 8' 'cnn 1 1 2'

@@ -1,13 +1,13 @@
-"""gpu_report.py - what tools/gpu-check leaves to Python: a cut of the data set, losses beside each other, tables.
+"""gpu_report.py - parts of tools/gpu-check in Python: a small data set, a comparison of losses, tables of figures.
 
-gpu_report.py cut DATA FOLDER TRAIN TEST      the first images of Fashion-MNIST, as files of their own
-gpu_report.py losses NAME CPU_LOG CUDA_LOG    a line of a table: what fashion-mnist --log-steps 1 printed on both
-gpu_report.py suite FILE COUNT                the outcome of COUNT tests, from meson's testlog.json
-gpu_report.py figures FILE                    a report of all that gpu_bench and gpu_torch.py printed
-gpu_report.py coverage FILE                   whether each kernel and each family of pointwise.def has a figure
-Exit status 1: losses differ, a test or a figure failed, a part that was asked for has no figure, a kernel has no row;
-3: all is good that there is, but tests did not run or figures were left out for want of time. The last line of "figures"
-says which it is: it begins with "Complete", "Incomplete" or "Failed".
+gpu_report.py cut DATA FOLDER TRAIN TEST      writes the first images of Fashion-MNIST as a small data set
+gpu_report.py losses NAME CPU_LOG CUDA_LOG    prints a table row that compares logs of fashion-mnist --log-steps 1
+gpu_report.py suite FILE COUNT                prints the outcome of COUNT tests, from meson's testlog.json
+gpu_report.py figures FILE                    prints a report of the figures of gpu_bench and gpu_torch.py
+gpu_report.py coverage FILE                   checks that each kernel and each family of pointwise.def has a figure
+Exit status 1: losses differ, a test or a figure failed, a requested part has no figure, or a kernel has no row; 3: nothing
+failed, but tests did not run or figures were left out because the time was over. The last line of "figures" begins with
+"Complete" (0), "Incomplete" (3) or "Failed" (1).
 """
 import datetime
 import gzip
@@ -18,7 +18,7 @@ import statistics
 import struct
 import sys
 
-FIRST_STEPS, TOLERANCE, END_TOLERANCE = {"resnet18": 3}, 1e-3, 0.1  # 5 steps of the others
+FIRST_STEPS, TOLERANCE, END_TOLERANCE = {"resnet18": 3}, 1e-3, 0.1  # first steps compared; 5 for other models
 KERNELS = """
 ### Kernels
 
@@ -47,9 +47,9 @@ ERRORS = """
 
 max|x - ref| / max(1, max|ref|) of results and gradients on the device beside f64 on the CPU, from the same inputs, and
 how much of its limit that is; results that are no numbers of a float dtype must be equal."""
-WORST = 20  # errors that stand in the first table
+WORST = 20  # rows of the first table of errors, at least
 FLOATS = {"f32", "f16", "bf16"}
-FEWER = {"arange": {"f32"}, "unscale": {"f32"}, "rescale": {"f32"}}  # kernels that do not take them all
+FEWER = {"arange": {"f32"}, "unscale": {"f32"}, "rescale": {"f32"}}  # kernels that need a figure in fewer dtypes
 
 
 def table(head, rows):
@@ -63,7 +63,7 @@ def table(head, rows):
 # ---- images ----
 
 def cut(data, folder, train, test):
-    """The first images and labels of Fashion-MNIST, as a data set of its own."""
+    """Writes the first `train` and `test` images of Fashion-MNIST and their labels to `folder` as a data set."""
     for part, count in (("train", int(train)), ("t10k", int(test))):
         for name, side in (("images-idx3", 28), ("labels-idx1", 1)):
             path = os.path.join(data, "%s-%s-ubyte" % (part, name))
@@ -86,7 +86,7 @@ def read_losses(path):
 
 
 def losses(name, cpu_log, cuda_log):
-    """A row of the table of part 5, and which of the demands it does not meet."""
+    """Prints a row of the table of training, with the conditions that the losses do not meet. Returns 1 if there are any."""
     (cpu, cpu_accuracy), (cuda, cuda_accuracy) = read_losses(cpu_log), read_losses(cuda_log)
     common = min(len(cpu), len(cuda))
     if not common:
@@ -116,7 +116,7 @@ def losses(name, cpu_log, cuda_log):
 # ---- the suite ----
 
 def suite(path, count):
-    """Counts and failures from meson's testlog.json, a test a line. A test that was skipped did not pass."""
+    """Prints counts and failures from meson's testlog.json, which has a test per line. A skipped test counts as not passed."""
     good, bad, skipped, slow = 0, [], [], []
     with open(path, errors="replace") as f:
         for line in f:
@@ -156,7 +156,7 @@ def ratio(ours, theirs):
 
 
 def best_speeds(ours, theirs):
-    """Bytes of the best copy in a microsecond, and operations of the best product of each dtype."""
+    """Returns bytes per microsecond of the fastest copy, and operations per microsecond of the fastest product by dtype."""
     copy, product = 0, {}
     for f in ours:
         us = min(f["us"], theirs.get((f["name"], f["dtype"], f["size"]), f["us"]))
@@ -251,7 +251,7 @@ def share_of_limit(f):
 
 
 def errors(figures):
-    """One row for each op, the worst of its dtypes decides the order."""
+    """Prints a row for each op, ordered by the worst share of a limit over its dtypes."""
     print(ERRORS)
     ops = {}
     for f in figures:
@@ -281,7 +281,7 @@ def errors(figures):
 
 
 def read_figures(path):
-    """The figures, and lines that are none."""
+    """Returns the figures, and the lines that are not figures."""
     found, strange = [], []
     with open(path, errors="replace") as f:
         for line in f:
@@ -294,11 +294,11 @@ def read_figures(path):
     return found, strange
 
 
-PARTS = {"kernels", "ops", "transfers", "errors", "versions"}  # others are models
+PARTS = {"kernels", "ops", "transfers", "errors", "versions"}  # any other part is a model
 
 
 def runs(found):
-    """What each run was asked for and printed: (begin, figures, end); end is None where it was cut off."""
+    """Returns (begin, figures, end) of each run, which are its first line, figures and last line; end is None if it was cut off."""
     all_runs = []
     for f in found:
         if f["part"] == "begin":
@@ -311,7 +311,7 @@ def runs(found):
 
 
 def gaps(found):
-    """What was left out for want of time, and parts that have no figure and no such excuse."""
+    """Returns messages about figures left out because the time was over, and about other parts that have no figure."""
     late, missing = [], []
     for begin, printed, end in runs(found):
         who = "gpu_torch.py" if "by" in begin else "gpu_bench"
@@ -357,7 +357,7 @@ def figures(path):
 # ---- coverage ----
 
 def kernels_there_are():
-    """Names of kernels.def and updates.def, and for each family of pointwise.def and each of its derivatives the names it has."""
+    """Returns (name, members): each kernel of kernels.def and updates.def, each family of pointwise.def and of its derivatives."""
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kernels")
     needed = []
     for file in "kernels.def", "updates.def":

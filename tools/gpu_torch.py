@@ -1,10 +1,10 @@
-"""gpu_torch.py - what gpu_bench measures, in PyTorch: its peer in tools/gpu-check.
+"""gpu_torch.py - measures in PyTorch what gpu_bench measures in libgrad, for the comparison in tools/gpu-check.
 
 gpu_torch.py [--device NAME] [--small] [--tf32] [--seconds S] [--batch N] [--modes eager,graph,compile] PART...
-A part is "versions", "kernels", "ops", "transfers" or a model's name. Each figure is a line of JSON as of gpu_bench,
-with the mode as "by"; so are the first and the last line. Kernels are the rows of gpu_torch_kernels.py.
-Exit status 1: a figure of mode eager failed (what PyTorch itself cannot capture or compile is told only); 3: figures
-were left out when the seconds were over.
+A part is "versions", "kernels", "ops", "transfers" or a model's name. Figures, the first and the last line are lines of
+JSON in the format of gpu_bench; a figure has its mode as "by". Kernels are the rows of gpu_torch_kernels.py.
+Exit status 1: a figure of mode eager failed (failures of graph and compile are only reported); 3: figures were left out
+when the seconds were over.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ from gpu_torch_kernels import ROWS, bf16, f16, f32, f64  # noqa: E402
 
 warnings.filterwarnings("ignore")
 REPEATS, WARM_UP, REPEAT, LONGEST, CHAIN = 7, 0.03, 0.02, 1.0, 100
-QUICK_REPEATS, QUICK_WARM_UP, QUICK_REPEAT = 5, 0.015, 0.01  # of rows that are many
+QUICK_REPEATS, QUICK_WARM_UP, QUICK_REPEAT = 5, 0.015, 0.01  # for kernels, which are many
 SHORT = {f32: "f32", f16: "f16", bf16: "bf16", f64: "f64"}
 counts = {"figures": 0, "failed_figures": 0, "left_out": 0}
 
@@ -58,7 +58,7 @@ def spend(o, run, calls):
 
 
 def time_calls(o, run, quick=False):
-    """Microseconds of a call: the median of several repeats of many calls and one wait."""
+    """Returns the microseconds of a call: the median of several repeats, each of many calls and one wait."""
     repeats, warm_up, repeat = (QUICK_REPEATS, QUICK_WARM_UP, QUICK_REPEAT) if quick else (REPEATS, WARM_UP, REPEAT)
     if o.small:
         repeats, warm_up, repeat = 1, 0, 0
@@ -105,7 +105,7 @@ def measure_kernels(o):
 # ---- small ops ----
 
 def captured(o, run):
-    """run as a CUDA graph."""
+    """Captures run() in a CUDA graph and returns a function that replays it."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -193,7 +193,7 @@ def training_step(o, name, mode):
 
 
 def launches_of(o, step):
-    """Kernels of one step, library's included, by PyTorch's profiler; copies and fills are none."""
+    """Returns the number of kernels that a step launches, by PyTorch's profiler, without copies and fills; None if unknown."""
     cuda = torch.profiler.ProfilerActivity.CUDA
     try:
         with torch.profiler.profile(activities=[cuda]) as p:

@@ -1,6 +1,6 @@
-"""gpu_torch_kernels.py - the rows of gpu_kernels.def in PyTorch: names, dtypes, sizes, and what makes the call.
+"""gpu_torch_kernels.py - the rows of gpu_kernels.def in PyTorch: names, dtypes, sizes, and functions that make the call.
 
-What makes one takes (o, dtype, size), o.device being where, and returns what to call.
+A function make(o, dtype, size) makes tensors on o.device and returns the function to be timed.
 """
 import os
 import re
@@ -21,7 +21,7 @@ def derivative(y, inputs, g):
 
 
 def flat(function):
-    """function(x)"""
+    """Times function(x)."""
     def make(o, dtype, size):
         x = values(o, dtype, *size)
         return lambda: function(x)
@@ -34,7 +34,7 @@ def nonzero(o, dtype, size):
 
 
 def flat_backward(function):
-    """The derivative of function(x)."""
+    """Times the gradient of function(x)."""
     def make(o, dtype, size):
         x = values(o, dtype, *size).requires_grad_()
         y = function(x)
@@ -55,7 +55,7 @@ def convert(o, dtype, size):
 
 
 def made(function):
-    """Values from nothing: function(number, dtype, device)"""
+    """Times the creation of values, function(number, dtype, device)."""
     return lambda o, dtype, size: lambda: function(size[0], dtype, o.device)
 
 
@@ -90,7 +90,7 @@ def layer_norm(o, dtype, size, backward=False):
 
 
 def images(o, dtype, size):
-    """With channels last, as libgrad keeps them."""
+    """Returns images stored with channels last, as in libgrad."""
     return values(o, dtype, size[0], size[2], size[2], size[1]).permute(0, 3, 1, 2)
 
 
@@ -278,7 +278,7 @@ ROWS = [
     ("clip by norm", FLOATS, PARAMETERS, clip),
 ]
 
-# Optimisers that have PyTorch's name and no row above.
+# Adds the other optimisers of gpu_kernels.def that PyTorch has under the same name.
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpu_kernels.def")) as f:
     for name in re.findall(r'^OPTIMIZER\("(\w+)"', f.read(), re.M):
         kind = {k.lower(): v for k, v in vars(torch.optim).items()}.get(name)

@@ -1,8 +1,7 @@
 """header_comments - reads the public headers: their sections, and each declaration with the comments that describe it.
 
-The form that it expects is the one that libgrad/grad/*.h have: a comment stands directly before what it describes, a
-group of declarations ends with an empty line, a section begins with "/* ---- title ----". Of parts for C++ and for C, it
-reads those for C.
+The headers must have the form of libgrad/grad/*.h: a comment is directly before the declarations that it describes, a
+group of declarations ends with an empty line, a section begins with "/* ---- title ----". Code for C++ is skipped.
 """
 import re
 from dataclasses import dataclass, field
@@ -19,12 +18,12 @@ class Declaration:
     kind: str  # function, macro, struct, enum, callback or type
     name: str
     code: str  # without comments, LG_API and LG_NEW
-    comment: str  # the one before it
-    trailing: str  # those behind it, on its lines
+    comment: str  # the comment before the declaration
+    trailing: str  # comments on the lines of the declaration, after its code
     line: int
     section: Section
     members: list = field(default_factory=list)  # of structs and enums: (code, comment)
-    new: bool = False  # of functions: whether it has LG_NEW, as those have that return a new object
+    new: bool = False  # of functions: has LG_NEW, so it returns a new object
 
 
 @dataclass
@@ -40,13 +39,13 @@ COMMENT = re.compile(r'/\*(.*?)\*/', re.S)
 
 
 def words(comment):
-    """The text of a comment, without its stars."""
+    """Returns the text of a comment, without its stars."""
     lines = re.sub(r'^\s*/\*|\*/\s*$', '', comment.strip()).split('\n')
     return '\n'.join([lines[0].strip()] + [re.sub(r'^\s*\* ?', '', line).rstrip() for line in lines[1:]]).strip()
 
 
 def parts(text):
-    """The text of a comment as (is an example, lines): examples are indented, or begin with "Example:"."""
+    """Splits the text of a comment into (is an example, lines): examples are indented, or begin with "Example:"."""
     found, example = [], False
     for line in text.split('\n'):
         begin = re.match(r'Examples?: ?(.*)', line)
@@ -63,7 +62,7 @@ def parts(text):
 
 
 def for_c(lines):
-    """The lines that a C compiler with GNU's extensions reads, numbered, without includes and guards."""
+    """Returns the numbered lines that a C compiler with GNU's extensions reads, without includes and guards."""
     kept, states = [], []
     for number, line in enumerate(lines, 1):
         if match := re.match(r'#\s*(ifdef|ifndef|if|else|endif)\b\s*(.*)', line):
@@ -80,7 +79,7 @@ def for_c(lines):
 
 
 def read_until(lines, at, ended):
-    """The text from line `at` up to the one where ended(text) is true, and the place after it."""
+    """Returns the text from line `at` up to the line at which ended(text) is true, and the index of the next line."""
     text = lines[at][1]
     while not ended(text) and at + 1 < len(lines):
         at += 1
@@ -93,10 +92,10 @@ def split_comments(text):
 
 
 def members(body, end):
-    """Members of a struct (end ';') or of an enum (end ','), each with its comments: on the lines before it and behind it."""
+    """Returns the members of a struct (end ';') or enum (end ',') with their comments, from the lines before or the same line."""
     body = re.sub(r'LG_(OPTIONS|FIELD|FIELDS|DEVICE)_HEAD\b', '', body.replace('LG_DEFAULT', ''))
     body = re.sub(r'LG_COUNT_HEAD\((\w+)\)', r'int \1;', body)
-    found, before, code, depth, fresh = [], '', '', 0, True  # fresh: nothing but comments since the last line's end
+    found, before, code, depth, fresh = [], '', '', 0, True  # fresh: no code since the last line end
     for token in re.findall(r'/\*.*?\*/|[^/]|/', body, re.S):
         if token.startswith('/*'):
             if code.strip() or fresh or not found:
@@ -151,7 +150,7 @@ def read(path):
             text = words(text)
             if header is None:
                 first, _, rest = text.partition('\n')
-                if rest and not rest.startswith('\n'):  # a title of two lines
+                if rest and not rest.startswith('\n'):  # the title has two lines
                     more, _, rest = rest.partition('\n\n')
                     first += ' ' + more
                 name, _, title = first.partition(' - ')

@@ -1,8 +1,9 @@
-"""loader_torch.py - images a second of libgrad's loader beside PyTorch's DataLoader with torchvision's transforms.
+"""loader_torch.py - compares the images per second of libgrad's loader and of PyTorch's DataLoader with torchvision.
 
-loader_torch.py LOADER_BENCH [SECONDS]: the same for both, by turns: 60,000 images of 28 by 28 bytes, shuffled, batches of
-128, RandomCrop(28, padding=4), RandomHorizontalFlip, floats, Normalize. PyTorch's images are tensors, which is faster
-than PIL's; of torchvision's two sets of transforms the faster one counts. Best epoch (PyTorch: of 6,000 images).
+loader_torch.py LOADER_BENCH [SECONDS]: measures both by turns on 60,000 images of 28 by 28 bytes, shuffled, in batches of
+128, with RandomCrop(28, padding=4), RandomHorizontalFlip, conversion to float, Normalize. PyTorch's images are tensors,
+which is faster than PIL images, and the faster of torchvision's two sets of transforms counts. The speed is that of the
+fastest epoch (of 6,000 images in PyTorch).
 """
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""peak_memory.py - models/peak_memory.c in PyTorch: peak-memory's peer. peak_memory.py [batch [steps [threads]]]"""
+"""peak_memory.py [batch [steps [threads]]] - measures in PyTorch what models/peak_memory.c measures, for tools/peak-memory."""
 import os
 import sys
 

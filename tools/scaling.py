@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""scaling - how long an all_reduce of gradients takes, and how data-parallel training scales with it.
+"""scaling - models the time of an all_reduce of gradients, and how data-parallel training scales with it.
 
     tools/scaling.py --fit [--build FOLDER] [--save FILE]   # measures two ranks here and fits the model
-    tools/scaling.py --fit --data FILE                      # fits the model to what was measured before
+    tools/scaling.py --fit --data FILE                      # fits the model to saved measurements
     tools/scaling.py --predict [--data FILE]                # efficiency of weak scaling on 8 to 1024 ranks
 
-libgrad's all_reduce of B bytes on n ranks: each rank tells the others by a header what it is about to do, sends each of them
+libgrad's all_reduce of B bytes on n ranks: each rank announces the operation to the others by a header, sends each of them
 its part of every piece, adds up the parts that it receives, and sends the sum to all. With the latency L, the rate R of a
 network card, the time o that a message costs the processor, and the bytes per second that processors copy (C) and add (S):
 
     T = 3 L + 2 (n - 1) o + turns 4 (n - 1) o + max(V / R, V / C + B / S),   V = 2 (n - 1) / n B,   turns = B / (n piece)
 
 (Hockney's model of a message, L + bytes / R, in the sum of Rabenseifner's algorithm, 2 (n - 1) / n B per rank: Thakur,
-Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005.) On two ranks of one machine it
-is a latency and a straight line, with other slopes beyond the first turn, with which the next ones overlap, and where the
-arrays do not fit the caches any more, and another line for short messages, which Open MPI sends without asking the other
-rank first.
+Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005.) On two ranks of one
+machine the time is a latency plus a piecewise linear function of the size: the slope changes after the first turn, with
+which the next ones overlap, and where the arrays no longer fit in the caches. Short messages, which Open MPI sends without
+asking the other rank first, have another line.
 
-NCCL: the shorter of ring and tree, with latencies of its protocol Simple between machines (NCCL, src/graph/tuning.cc):
+NCCL: the faster of ring and tree, with the latencies of its protocol "Simple" between machines (NCCL, src/graph/tuning.cc):
 
     ring = 8.4 us + 2 (n - 1) 9.6 us + V / R,   tree = 2 log2(n) 50 us + 2 B / (0.9 R)
 """
@@ -32,29 +32,29 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RECORDED = os.path.join(ROOT, "tests", "data", "scaling.json")
 PIECE, WINDOW, STAGING = 1 << 18, 4, 16 << 20  # as in libgrad/group/messages.h
-# Bytes of a message, which with its header Open MPI 4.1 sends only after the other rank has asked for it
+# Bytes of a message, with its header, from which on Open MPI 4.1 sends it only after the other rank has asked for it
 # (btl_vader_eager_limit, btl_tcp_eager_limit).
 LONG = {"shm": 1 << 12, "tcp": 1 << 16}
 WAYS = {"shm": [], "tcp": ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]}
-TURN = 2 * PIECE  # bytes of a turn of two ranks
+TURN = 2 * PIECE  # bytes that two ranks reduce in one turn
 RANKS = 8, 16, 64, 256, 1024
 BUCKET = 25 << 20
 US = 1e-6
 
 
 class Failure(Exception):
-    """What is wrong, for the user."""
+    """An error whose message is for the user."""
 
 
 # ---- measuring ----
 
 def merge(runs):
-    """Of several runs, for each size the one with the least time: others may have run on the same cores."""
+    """Returns the fastest of several runs for each size, as other programs may have used the same cores."""
     return [min(lines, key=lambda p: p["least"]) for lines in zip(*runs)]
 
 
 def measure(build, runs):
-    """For each way, lines of group_bench on two ranks."""
+    """Returns the lines of group_bench on two ranks, for each of WAYS."""
     mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
     program = os.path.join(build, "tools", "group_bench")
     if not mpirun or not os.path.exists(program):
@@ -78,7 +78,7 @@ def measure(build, runs):
 # ---- fitting ----
 
 def solve(rows, wanted):
-    """Least squares by the normal equations, with Gauss's elimination."""
+    """Solves least squares by the normal equations and Gaussian elimination. Returns None if they are singular."""
     n = len(rows[0])
     a = [[sum(r[i] * r[j] for r in rows) for j in range(n)] + [sum(r[i] * w for r, w in zip(rows, wanted))] for i in range(n)]
     for i in range(n):
@@ -94,13 +94,13 @@ def solve(rows, wanted):
 
 
 def basis(b, bounds):
-    """A latency, and how many of the bytes are in each of the parts that the bounds divide them into: a row of the model."""
+    """Returns a row of the linear model: 1 for the latency, and how many of b bytes lie in each interval between the bounds."""
     edges = [0, *bounds, math.inf]
     return [1] + [min(max(b - low, 0), high - low) for low, high in zip(edges, edges[1:])]
 
 
 def lines(points, bounds):
-    """The square of relative errors, and a latency and the seconds per byte of each part; None: nothing positive fits."""
+    """Returns the sum of squared relative errors, and [latency, seconds per byte of each interval]; None if one is negative."""
     rows = [[x / p["least"] for x in basis(p["bytes"] * 1e-6, [b * 1e-6 for b in bounds])] for p in points]
     found = solve(rows, [1] * len(points))
     if not found or min(found) < 0:
@@ -110,7 +110,7 @@ def lines(points, bounds):
 
 
 def fit(points, limit):
-    """The model of a way, by the least squares of relative errors; the knee by trial."""
+    """Fits the model of a way by least squares of relative errors. Each size is tried as the knee, where the slope changes."""
     short, long = ([p for p in points if (p["bytes"] / 2 >= limit) == is_long] for is_long in (False, True))
     knees = sorted(p["bytes"] for p in points if p["bytes"] > TURN)[:-2]
     tried = [(found, knee) for knee in knees for found in [lines(long, [TURN, knee])] if found]
@@ -134,7 +134,7 @@ def fit_all(found):
 
 
 def show_fit(found, models):
-    """Returns the greatest deviation."""
+    """Prints the fitted models and the deviation of each measured time. Returns the greatest deviation."""
     worst = 0
     for way, points in found.items():
         m = models[way]
@@ -152,7 +152,7 @@ def show_fit(found, models):
 
 # ---- predicting ----
 
-# Assumptions: latency of a message from program to program, rate, and how the processors of the ranks take part.
+# Assumptions: latency of a message from program to program, rate, and the way whose processor costs are assumed.
 NETWORKS = {
     "10 Gbit/s Ethernet": {"latency": 30 * US, "rate": 10e9 / 8, "way": "tcp"},
     "100 Gbit/s Ethernet": {"latency": 20 * US, "rate": 100e9 / 8, "way": "tcp"},
@@ -183,7 +183,7 @@ def nccl_seconds(n, b, network):
 
 
 def exposed(step, parameters, seconds):
-    """What communication adds to a step: buckets are complete one after the other in the backward, two thirds of it."""
+    """Returns the seconds that communication adds to a step. Buckets become ready during its last two thirds, the backward."""
     count = max(1, math.ceil(4 * parameters / BUCKET))
     over = 0
     for i in range(count):
@@ -193,7 +193,7 @@ def exposed(step, parameters, seconds):
 
 
 def predict(models):
-    """(model, algorithm, network, step, [efficiency for each of RANKS], steps to accumulate on the last for 90 %)."""
+    """Yields (model, algorithm, network, step, [efficiency for each of RANKS], steps to accumulate for 90 % on the most ranks)."""
     for name, model in MODELS.items():
         for kind in "cpu", "gpu":
             batch, rate = model[kind]

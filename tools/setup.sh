@@ -1,4 +1,4 @@
-# setup.sh - what tools/train, tools/test and .ci/run share: installing what is missing. To be sourced by bash.
+# setup.sh - functions shared by tools/train, tools/test and .ci/run: installing packages, building. Sourced by bash.
 
 as_root() {
         if [ "$(id -u)" = 0 ]; then
@@ -11,8 +11,8 @@ as_root() {
         fi
 }
 
-# reported WORDS LOG COMMAND...: runs it with its output in LOG. Says what it is doing, and every five seconds how far it is;
-# where it fails, the end of LOG.
+# reported WORDS LOG COMMAND...: runs COMMAND with its output in LOG. Prints WORDS, every five seconds the last line of LOG,
+# and after a failure the end of LOG.
 reported() {
         local words=$1 log=$2 ticks=0 pid code
         shift 2
@@ -30,7 +30,7 @@ reported() {
         return $code
 } >&2
 
-# reported_here WORDS COMMAND...: reported, and its output is not kept.
+# reported_here WORDS COMMAND...: does the same with a temporary LOG.
 reported_here() {
         local words=$1 log code=0
         shift
@@ -40,7 +40,7 @@ reported_here() {
         return $code
 }
 
-# need_packages NAME...: installs those Debian packages that are not there. Nothing is done when all are.
+# need_packages NAME...: installs the Debian packages of the list that are not installed yet.
 need_packages() {
         command -v dpkg-query >/dev/null || { echo 'not a Debian system: install by hand what README.md names' >&2; return 0; }
         missing=()
@@ -59,18 +59,18 @@ mpi_packages=(openmpi-bin libopenmpi-dev)
 pack_packages=(gcc binutils libcmocka-dev zlib1g-dev dataset-fashion-mnist)
 test_packages=("${train_packages[@]}" g++ libcmocka-dev doxygen \
         libopenmpi-dev openmpi-bin libmpich-dev mpich \
-        libzip-dev libbz2-dev libssl-dev) # the last two: what libzip asks of those who link archives
+        libzip-dev libbz2-dev libssl-dev) # the last two are needed to link libzip statically
 
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
 
-# configure FOLDER OPTION...: a meson build folder, made when it is not there yet.
+# configure FOLDER OPTION...: makes a meson build folder if FOLDER is none yet.
 configure() {
         local folder=$1
         shift
         [ -e "$folder/build.ninja" ] || reported_here "configuring $folder" meson setup "$folder" "$@"
 }
 
-# reconfigure_for_mpi FOLDER: configures a folder again that was made before an MPI was installed.
+# reconfigure_for_mpi FOLDER: configures FOLDER again if an MPI was installed after it was made.
 reconfigure_for_mpi() {
         local name
         for name in openmpi:ompi-c mpich:mpich; do
@@ -82,7 +82,7 @@ reconfigure_for_mpi() {
         done
 }
 
-# build_installed WORDS FOLDER: builds what meson install installs, without examples, benchmarks and tests.
+# build_installed WORDS FOLDER: builds only the targets that meson install installs, no examples, benchmarks or tests.
 build_installed() {
         local targets
         targets=$(meson introspect --targets "$2" | python3 -c 'import json, os, sys
@@ -93,7 +93,7 @@ for target in json.load(sys.stdin):
         reported_here "$1" ninja -C "$2" "${targets[@]}"
 }
 
-# beating COMMAND...: runs it with its own output, and a line every eight seconds where nobody watches on a terminal.
+# beating COMMAND...: runs COMMAND, and prints the time every eight seconds unless the output is a terminal.
 beating() {
         local pid beat='' code=0
         if [ ! -t 1 ]; then

@@ -1,8 +1,8 @@
-"""jax_peer.py - what lg-bench measures, in JAX: the peer of tools/bench --vs jax.
+"""jax_peer.py - measures in JAX what lg-bench measures in libgrad, for tools/bench --vs jax.
 
-jax_peer.py [--threads N]: answers lines "run NAME SECONDS" from the standard input by lines of JSON. A training step is one
-jitted function of parameters, Adam's state and the batch, which donates what it updates. Images have channels last. There
-is no op-chain: a jitted chain is a single kernel.
+jax_peer.py [--threads N]: answers lines "run NAME SECONDS" from stdin with lines of JSON. A training step is one jitted
+function of the parameters, the optimiser's state and the batch, which donates the buffers that it updates. Images have
+channels last. There is no op-chain, because a jitted chain is a single kernel.
 """
 import argparse
 import math
@@ -14,7 +14,7 @@ import peer
 p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 p.add_argument("--threads", type=int, default=0)
 o = p.parse_args()
-if o.threads:  # XLA takes as many threads as there are cores to run on
+if o.threads:  # XLA starts a thread for each available core
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:o.threads])
 os.environ["JAX_PLATFORMS"] = "cpu"
 
@@ -26,7 +26,7 @@ CLASSES = 10
 
 
 class Keys:
-    """Random numbers, one after the other."""
+    """A source of random numbers that splits its key for each call."""
 
     def __init__(self):
         self.key = random.PRNGKey(1)
@@ -80,7 +80,7 @@ def layer_norm(q, x):
 
 
 def batch_norm(q, x):
-    """In training. Running statistics are left out: they cost next to nothing."""
+    """Batch norm in training, without running statistics, whose cost is negligible."""
     mean, var = x.mean((0, 1, 2)), x.var((0, 1, 2))
     return (x - mean) * lax.rsqrt(var + 1e-5) * q["w"] + q["b"]
 
@@ -119,7 +119,7 @@ def cnn(k):
 
 
 def block(k, i, o):
-    """Two convolutions beside the identity, or beside a 1x1 convolution where the shape changes."""
+    """Returns the parameters of two convolutions and, if the shape changes, of a 1x1 convolution for the shortcut."""
     q = {"c1": conv(k, i, o, 3, False), "n1": norm(o), "c2": conv(k, o, o, 3, False), "n2": norm(o)}
     return {**q, "c3": conv(k, i, o, 1, False), "n3": norm(o)} if i != o else q
 
@@ -178,7 +178,7 @@ def sgd(q, g, m, v, t):
 
 
 def live(q, loss, *batch, update=adam):
-    """loss(parameters, *batch), minimised. sgd has no second state: an empty one is passed on."""
+    """Returns an item that minimises loss(parameters, *batch). The second state v is () for sgd, which has only one."""
     def step(q, m, v, t, *batch):
         value, g = jax.value_and_grad(loss)(q, *batch)
         return (*update(q, g, m, v, t + 1), t + 1), value

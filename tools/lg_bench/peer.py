@@ -1,4 +1,4 @@
-"""peer.py - what the peers of lg-bench share: timing as in measure.c, resident memory, and the lines that they answer."""
+"""peer.py - code shared by torch_peer.py and jax_peer.py: timing as in measure.c, resident memory, and answers in JSON."""
 import ctypes
 import json
 import sys
@@ -9,7 +9,7 @@ CACHE, MEMORY = 1 << 16, 1 << 24
 
 
 def resident(name):
-    """A line of /proc/self/status in bytes; -1: there is none."""
+    """Returns the value of a line of /proc/self/status in bytes, or -1 if there is none."""
     try:
         with open("/proc/self/status") as f:
             return next((int(line.split()[1]) * 1024 for line in f if line.startswith(name)), -1)
@@ -18,7 +18,7 @@ def resident(name):
 
 
 def reset_resident():
-    """Gives back what is free, and makes VmHWM what is resident now."""
+    """Returns free memory to the system, and resets VmHWM, the peak, to the current resident size."""
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except AttributeError:
@@ -35,8 +35,8 @@ def quantile(ascending, q):
 
 
 class Live:
-    """An item that is ready to run: step() does `units` of it, wait() waits until the device is done, agree() returns what
-    the first of several processes gives it."""
+    """An item that is ready to run: step() does `units` units of work, wait() waits for the device, and agree(value) returns
+    the value that rank 0 passed."""
 
     def __init__(self, step, units=1, parameters=0, wait=lambda: None, agree=lambda value: value, **notes):
         self.step, self.units, self.parameters, self.wait, self.notes = step, units, parameters, wait, notes
@@ -53,7 +53,7 @@ class Live:
     def measure(self, seconds):
         if not self.warm:
             self.spend(1)
-            reset_resident()  # what compiling took does not count
+            reset_resident()  # excludes memory used for compiling
         self.warm = True
         end, once = time.perf_counter() + seconds, self.spend(1)
         calls = int(self.agree(min(max(max(seconds / SAMPLES, SHORTEST) / max(once[0], 1e-9), 1), MOST_CALLS)))
@@ -85,7 +85,7 @@ def words(e):
 
 
 def serve(make):
-    """Answers lines "run NAME SECONDS". make(name) makes an item, or raises an exception."""
+    """Answers lines "run NAME SECONDS" from stdin. make(name) returns an item, or raises an exception."""
     live, current = None, None
     for line in sys.stdin:
         try:
@@ -112,6 +112,6 @@ def serve(make):
 
 
 def sizes(kernels):
-    """kernels, a function of the number of elements for each name, as items."""
+    """Returns two items for each kernel, with the number of elements for the cache and for memory."""
     return {f"{name}/{place}": (make, n) for name, make in kernels.items()
             for place, n in (("cache", CACHE), ("memory", MEMORY))}

@@ -1,4 +1,4 @@
-"""sides.py - what tools/bench measures by turns: a process, or the processes of a job, that answer by lines of JSON."""
+"""sides.py - the sides that tools/bench compares: a process, or the processes of a job, that answer in lines of JSON."""
 import json
 import os
 import shutil
@@ -7,16 +7,16 @@ import subprocess
 
 
 class Failure(Exception):
-    """What is wrong, for the user."""
+    """An error whose message is for the user."""
 
 
 class Side:
-    """A process that answers lines "run NAME SECONDS" by lines of JSON."""
+    """A process that answers lines "run NAME SECONDS" with lines of JSON."""
 
     def __init__(self, name, command, environment=None):
         self.name, self.processes, self.inputs = name, [], []
         self.begin(command, environment or {})
-        self.process = self.processes[0]  # the one that answers
+        self.process = self.processes[0]  # rank 0, which answers
         self.head = self.answer("at its start")
 
     def begin(self, command, environment):
@@ -53,7 +53,7 @@ class Side:
 
 
 class MPISide(Side):
-    """Processes that mpirun starts. It passes its input on to one of them only, so each has a FIFO in `folder`."""
+    """Processes started by mpirun, which passes its input to one of them only; so each one reads a FIFO in `folder`."""
 
     def __init__(self, name, command, environment, count, folder):
         self.count, self.folder = count, folder
@@ -66,7 +66,7 @@ class MPISide(Side):
         for rank in range(self.count):
             fifo = os.path.join(self.folder, f"rank-{rank}")
             os.mkfifo(fifo)
-            self.inputs.append(os.fdopen(os.open(fifo, os.O_RDWR), "w"))  # does not wait for a reader
+            self.inputs.append(os.fdopen(os.open(fifo, os.O_RDWR), "w"))  # O_RDWR: does not wait for a reader
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         read = f'exec "$0" "$@" < "{self.folder}/rank-$OMPI_COMM_WORLD_RANK"'
         self.start([mpirun, *root, "-quiet", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-n",
@@ -74,7 +74,7 @@ class MPISide(Side):
 
 
 class TorchSide(Side):
-    """The ranks of PyTorch's DistributedDataParallel."""
+    """The processes of PyTorch's DistributedDataParallel, one for each rank."""
 
     def __init__(self, name, command, environment, count):
         self.count = count

@@ -1,9 +1,9 @@
-"""torch_peer.py - what lg-bench measures, in PyTorch: the peer of tools/bench --vs torch.
+"""torch_peer.py - measures in PyTorch what lg-bench measures in libgrad, for tools/bench --vs torch.
 
-torch_peer.py [--threads N] [--device D] [--best]: answers lines "run NAME SECONDS" from the standard input by lines of JSON.
---best: the fused optimiser, and for images the faster one of contiguous and channels_last; tools/bench sets the environment
-that goes with it. Where RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, training steps are those of
-DistributedDataParallel over gloo. Names, shapes, batches, losses and optimisers are those of workloads.c, encoder.c and kernels.c.
+torch_peer.py [--threads N] [--device D] [--best]: answers lines "run NAME SECONDS" from stdin with lines of JSON.
+--best: uses the fused optimiser, and for images the faster of contiguous and channels_last; tools/bench sets environment
+variables as well. If RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, training steps use DistributedDataParallel over
+gloo. Names, shapes, batches, losses and optimisers are those of workloads.c, encoder.c and kernels.c.
 """
 import argparse
 import contextlib
@@ -103,14 +103,14 @@ def sgd(o, net):
 
 
 def agree(value):
-    """What rank 0 says."""
+    """Returns the value that rank 0 passed."""
     told = torch.tensor([float(value)], dtype=torch.float64)
     dist.broadcast(told, 0)
     return told.item()
 
 
 def live(o, net, loss, opt, batch):
-    """loss(net), minimised."""
+    """Returns an item that minimises loss(net)."""
     trained, more = net, {}
     if PROCESSES > 1:
         trained, more = nn.parallel.DistributedDataParallel(net), {"agree": agree}
@@ -194,7 +194,7 @@ def affine(size):
 
 
 def forward(op, inputs):
-    """op(x, w, b, y) unrecorded."""
+    """Times op(x, w, b, y) without recording."""
     def make(o, n, layout=torch.contiguous_format):
         x = inputs(n)
         if layout == torch.channels_last:
@@ -210,7 +210,7 @@ def forward(op, inputs):
 
 
 def gradient(op, inputs, all_of=False):
-    """The gradients of op(x, w, b, y), by x, or by x, w and b."""
+    """Times the gradient of op(x, w, b, y) with respect to x, or if all_of to x, w and b."""
     def make(o, n, layout=torch.contiguous_format):
         x = inputs(n)
         x = x.contiguous(memory_format=layout) if layout == torch.channels_last else x
@@ -248,7 +248,7 @@ ITEMS = {**{name: (make, None) for name, make in WORKLOADS.items()}, **peer.size
 # ---- answers ----
 
 def best_layout(build):
-    """Of the two memory layouts of images the one in which a call is faster, by half a second of each."""
+    """Returns the memory layout of images in which a call is faster, after measuring each for half a second."""
     took = {}
     for layout in torch.contiguous_format, torch.channels_last:
         item = build(layout)
@@ -293,7 +293,7 @@ def main():
     o.autocast = (lambda: torch.autocast(o.device.split(":")[0], dtype)) if dtype else contextlib.nullcontext
     if PROCESSES > 1:
         dist.init_process_group("gloo")
-    rl_mlp(o).spend(1)  # loads what PyTorch loads late
+    rl_mlp(o).spend(1)  # loads the parts that PyTorch loads at first use
     peer.tell(peer="torch", version=torch.__version__, best=o.best, threads=torch.get_num_threads(), device=o.device,
               cpu=torch.backends.cpu.get_cpu_capability(), items=list(ITEMS))
     peer.serve(lambda name: make(o, name))
