@@ -6,7 +6,7 @@
 
 /* The CSV file: that of --csv, or a temporary one named after the picture of --plot. */
 typedef struct csv {
-        FILE *f; /* NULL if this process writes no file */
+        FILE *f; /* NULL if this process writes no CSV file */
         char name[4096];
         bool temporary;
 } csv;

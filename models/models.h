@@ -8,7 +8,7 @@
 lg_module *lg_model_mlp(lg_ctx *c);   /* 784-128-10 with ReLU */
 lg_module *lg_model_lenet(lg_ctx *c); /* LeNet-5 with ReLU and max pooling */
 lg_module *lg_model_cnn(lg_ctx *c);   /* 3x3 convolutions with 32 and 64 channels, pooling, 128 hidden units */
-lg_module *lg_model_vgg(lg_ctx *c);   /* three stages of two 3x3 convolutions with batch norm, dropout */
+lg_module *lg_model_vgg(lg_ctx *c);   /* VGG: three stages of two 3x3 convolutions with batch norm, then dropout */
 lg_module *lg_model_resnet18(lg_ctx *c, int64_t channels, int64_t classes); /* CIFAR style: a 3x3 stem, no pooling */
 
 /* Returns a new network for Fashion-MNIST by its name, or NULL with LG_ERR_ARGUMENT if the name is unknown. */

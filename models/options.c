@@ -225,7 +225,7 @@ static bool take_saving(options *o, int option)
         case WEIGHTS:
                 return file("weights", &o->weights);
         default:
-                return false; /* getopt has reported it */
+                return false; /* unknown option: getopt has printed a message */
         }
 }
 

@@ -7,11 +7,11 @@
 
 typedef struct options {
         const char *model, *amp, *optimizer, *schedule, *device, *data, *csv, *plot;
-        const char *save, *resume, *keep_best, *predict, *weights; /* names of files; NULL: not given */
-        double lr, ema;                                            /* negative: not given */
+        const char *save, *resume, *keep_best, *predict, *weights; /* file names, or NULL if not given */
+        double lr, ema; /* learning rate, decay of averages; negative: not given */
         int64_t epochs, batch, steps, log_steps, seed, threads, save_every, early_stop;
-        int64_t timeout; /* in seconds */
-        int64_t workers; /* -1: auto */
+        int64_t timeout; /* time limit for other processes, in seconds */
+        int64_t workers; /* threads that prepare batches; -1: auto */
         bool quiet, report, augment, group, sync_batch_norm;
 } options;
 

@@ -7,8 +7,8 @@
 #include "progress.h"
 
 #define WIDTH 24
-#define EACH 0.1      /* seconds between updates of the bar */
-#define EACH_LINE 5.0 /* seconds between two lines */
+#define EACH 0.1      /* seconds between updates of the bar on a terminal */
+#define EACH_LINE 5.0 /* seconds between lines without a terminal */
 
 double seconds(void)
 {

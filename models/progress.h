@@ -7,8 +7,8 @@
 
 typedef struct progress {
         bool on, terminal;
-        double start, shown; /* begin and last output, by the clock of seconds() */
-        const char *what;    /* "epoch" or "test" */
+        double start, shown; /* times of the begin and of the last output, in seconds() */
+        const char *what;    /* label of the bar: "epoch" or "test" */
         int64_t epoch, epochs;
         int64_t steps_before, images_before; /* done before the start, if the epoch was resumed */
 } progress;

@@ -35,7 +35,7 @@ lg_device ranks_open(run *r)
         if (!r->o->group)
                 return r->o->device ? lg_parse_device(c, r->o->device) : lg_try_cuda(c, 0);
         if (!r->o->device)
-                lg_set_default_device(c, lg_try_cuda(c, 0)); /* the group's device follows from it */
+                lg_set_default_device(c, lg_try_cuda(c, 0)); /* the device of the group follows from it */
         r->group = lg_group_open(c, .timeout = (double)r->o->timeout);
         lg_set_default_device(c, lg_cpu());
         if (!r->group)
@@ -97,7 +97,7 @@ bool ranks_have(run *r, const char *option, const char *path)
 void ranks_end(run *r)
 {
         if (r->group)
-                lg_barrier(r->group); /* an error of this process is passed on to the others */
+                lg_barrier(r->group); /* passes an error of this process on to the others */
         if (!lg_error(r->c))
                 return;
         if (ranks_count(r) > 1)

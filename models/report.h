@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 #define REPORT_CLASSES 10
-extern const char *const report_names[REPORT_CLASSES]; /* of Fashion-MNIST's classes */
+extern const char *const report_names[REPORT_CLASSES]; /* names of Fashion-MNIST's ten classes */
 
 typedef struct report {
-        int64_t count[REPORT_CLASSES][REPORT_CLASSES]; /* [class][predicted] */
+        int64_t count[REPORT_CLASSES][REPORT_CLASSES]; /* numbers of images by [class][predicted class] */
 } report;
 
 void report_add(report *r, const int64_t *labels, const int64_t *predicted, int64_t n);

@@ -12,32 +12,32 @@
 typedef struct run {
         lg_ctx *c;
         const options *o;
-        lg_group *group; /* NULL without --group */
+        lg_group *group; /* processes of --group; NULL without --group */
         lg_module *net;
         lg_optimizer *opt;
-        lg_scheduler *schedule; /* NULL: constant rate */
+        lg_scheduler *schedule; /* schedule of the learning rate; NULL: constant */
         bool each_step;         /* the schedule steps after each training step, not after each epoch */
-        lg_scaler *scaler;      /* only used with f16 */
-        lg_ema *average;        /* of --ema, or NULL */
+        lg_scaler *scaler;      /* scaler of losses, used with f16 only */
+        lg_ema *average;        /* moving averages of the weights (--ema), or NULL */
         lg_loader *train, *test;
-        int64_t train_images; /* per epoch, of all processes */
-        lg_checkpoint *saved; /* for --save and --resume, or NULL without both */
+        int64_t train_images; /* training images per epoch, over all processes */
+        lg_checkpoint *saved; /* checkpoint for --save and --resume; NULL without both */
         int64_t last_step;
-        int64_t saved_step; /* step of the last save; -1: none */
-        bool midway;        /* the current epoch is not finished */
-        bool stopped;       /* saved in the middle of an epoch, where training ends */
-        bool interrupted;   /* a process has received Ctrl-C or SIGTERM */
+        int64_t saved_step; /* value of `step` at the last save; -1: none */
+        bool midway;        /* the current epoch has steps left */
+        bool stopped;       /* the run was saved in the middle of an epoch and ends there */
+        bool interrupted;   /* one of the processes has received Ctrl-C or SIGTERM */
         bool unwritten;     /* writing to an open file has failed */
-        report *report;     /* filled by run_evaluate(), or NULL */
+        report *report;     /* confusion matrix that run_evaluate() fills, or NULL */
 
-        /* State that is saved in a checkpoint, except for amp. */
+        /* State of the run, saved in a checkpoint (except amp). */
         int64_t step;
-        int64_t epoch;           /* the current one, from 1 */
-        int64_t images;          /* processed in the epoch, by all processes */
-        double loss_sum, spent;  /* the epoch's losses at the last save; its seconds */
+        int64_t epoch;           /* number of the current epoch, from 1 */
+        int64_t images;          /* images of this epoch so far, over all processes */
+        double loss_sum, spent;  /* sum of this epoch's losses at the last save; its seconds */
         double best;             /* best test accuracy so far */
-        int64_t best_epoch;      /* its epoch; 0: none yet */
-        int64_t schedule_number; /* of --schedule */
+        int64_t best_epoch;      /* epoch with the best accuracy; 0: none yet */
+        int64_t schedule_number; /* number of --schedule */
         int64_t augment;         /* 1 with --augment, else 0 */
         lg_dtype amp;            /* dtype of lg_autocast() around the network; LG_F32: no casts */
 } run;

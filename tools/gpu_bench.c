@@ -19,7 +19,7 @@ enum { REPEATS = 7, MOST_CALLS = 5000, CHAIN = 100 };
 #define WARM_UP 0.03 /* seconds in which clocks rise and the device's libraries fill their caches */
 #define REPEAT 0.02  /* seconds that a repeat should take */
 #define LONGEST 1.0  /* seconds after which no further repeat begins */
-/* For parts with many rows (bench.quick). */
+/* The same for parts with many rows (bench.quick). */
 enum { QUICK_REPEATS = 5 };
 #define QUICK_WARM_UP 0.015
 #define QUICK_REPEAT 0.01
@@ -120,7 +120,7 @@ static void add_chain(work *w)
                 x = lg_add(x, w->y);
 }
 
-/* Computes a chain and its gradient, as in training. */
+/* Computes a chain of products and its gradient, as in training. */
 static void chain_backward(work *w)
 {
         lg_tensor *x = w->x;

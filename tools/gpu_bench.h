@@ -7,7 +7,7 @@
 
 enum { MOST_PARAMETERS = 256 };
 
-/* Discards a result. */
+/* Discards a result that a benchmark does not need. */
 static inline void drop(const void *result)
 {
         (void)result;
@@ -21,20 +21,20 @@ typedef struct work {
         int64_t size[4];
         lg_tensor *x, *y, *z, *w, *mean, *var;
         lg_list parameters;
-        lg_tensor *room[MOST_PARAMETERS]; /* storage of `parameters` */
+        lg_tensor *room[MOST_PARAMETERS]; /* storage of the list `parameters` */
         lg_module *net;
         lg_optimizer *opt;
         lg_scaler *scaler;
-        double bytes, flops; /* per call; 0: not counted */
+        double bytes, flops; /* bytes and operations per call; 0: not counted */
 } work;
 
 typedef struct bench {
         lg_ctx *c;
         lg_device device;
         bool small, tf32;
-        bool quick;                    /* fewer, shorter repeats */
-        double end;                    /* time of now() at which to stop */
-        int figures, failed, left_out; /* numbers so far */
+        bool quick;                    /* fewer and shorter repeats of each figure */
+        double end;                    /* time of now() at which measuring stops */
+        int figures, failed, left_out; /* figures printed, of them failed, and left out so far */
 } bench;
 
 /* Returns the seconds of a monotonic clock. */

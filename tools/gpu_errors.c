@@ -32,7 +32,7 @@ static result compute(lg_ctx *c, const large_call *r, lg_tensor *const *rounded,
                 return ret;
         lg_set_random_state(c, (lg_random_state){8, 0});
         lg_tensor *g = lg_uniform(c, -1, 1, lg_shape_of(ret.y), .dtype = LG_BF16, .device = device);
-        g = lg_cast(g, lg_dtype_of(ret.y)); /* has the same values in every dtype */
+        g = lg_cast(g, lg_dtype_of(ret.y)); /* g has the same values in every dtype */
         lg_grad(LG_LIST(ret.y), LG_LIST_OF(gradients_of(r), x), .grads = LG_LIST(g), .result = ret.gradient);
         return ret;
 }

@@ -11,7 +11,7 @@ enum {
         F64 = 1 << LG_F64,
         F16 = 1 << LG_F16,
         BF16 = 1 << LG_BF16,
-        TF32 = 2 << LG_BOOL, /* f32 products in TF32 */
+        TF32 = 2 << LG_BOOL, /* f32 products computed in TF32 */
         FLOATS = F32 | F16 | BF16,
         PRODUCT = FLOATS | TF32
 };
@@ -19,7 +19,7 @@ enum {
 /* A call to measure, once for each dtype. Only run is timed. */
 typedef struct row {
         const char *name, *kernels;
-        unsigned dtypes; /* a sum of bits such as F32 */
+        unsigned dtypes; /* dtypes to measure, a sum of bits such as F32 */
         int64_t size[4], small[4];
         void (*make)(work *w);
         void (*run)(work *w);
@@ -43,7 +43,7 @@ static lg_tensor *indices(work *w, lg_shape shape, int64_t below)
         return lg_cast(lg_uniform(w->c, 0, below, shape, .device = w->device), LG_I64);
 }
 
-/* Returns the bytes of an element. */
+/* Returns the bytes of an element of w's dtype. */
 static double width(const work *w)
 {
         return (double)lg_dtype_size(w->dtype);
@@ -111,14 +111,14 @@ static void make_transposed(work *w)
         w->x = lg_transpose(w->x, 0, 1);
 }
 
-/* Counts x as written only. */
+/* Prepares an op that only writes x: half the bytes. */
 static void make_written(work *w)
 {
         make_flat(w);
         w->bytes /= 2;
 }
 
-/* Counts a bool result, one byte. */
+/* Prepares an op with a bool result, one byte per element. */
 static void make_test(work *w)
 {
         make_flat(w);
@@ -131,7 +131,7 @@ static void make_comparison(work *w)
         w->bytes = (2 * width(w) + 1) * (double)w->size[0];
 }
 
-/* Makes y the condition. */
+/* Prepares lg_where(); y is the condition. */
 static void make_where(work *w)
 {
         lg_shape shape = LG_SHAPE(w->size[0]);
@@ -253,7 +253,7 @@ static void make_embedding(work *w)
         w->bytes = 2 * width(w) * (double)(w->size[2] * w->size[1]);
 }
 
-/* Counts values and their indices. */
+/* Prepares sorting, which writes values and i64 indices. */
 static void make_sort(work *w)
 {
         make_matrix(w);
@@ -403,6 +403,6 @@ void measure_kernels(bench *b)
                                 measure_row(b, r, (lg_dtype)dtype);
         }
         if (!b->tf32 && !b->small && !time_is_over(b))
-                measure_row(b, table, LG_F32); /* the copy again, after clocks have risen */
+                measure_row(b, table, LG_F32); /* measures the first copy again, after clocks have risen */
         b->quick = false;
 }

@@ -104,7 +104,7 @@ int main(int count, char **words)
         for (int i = 2; ok && i < count; i++)
                 ok = run(c, g, atoll(words[i]), seconds);
         for (int64_t bytes = 1 << 16; ok && count < 3 && bytes <= 1 << 26;
-             bytes *= 2) /* smaller steps between the least sizes */
+             bytes *= 2) /* sizes in smaller steps at the beginning */
                 for (int64_t more = 0; ok && more < (bytes < 1 << 26 ? 4 : 1); more += bytes < 1 << 17 ? 1 : 2)
                         ok = run(c, g, bytes + more * bytes / 4, seconds);
         if (!ok)

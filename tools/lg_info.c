@@ -5,7 +5,7 @@
 #include <string.h>
 #include "lg_info.h"
 
-/* Discards a result. */
+/* Discards a result that a benchmark does not need. */
 static void drop(const void *result)
 {
         (void)result;
@@ -107,7 +107,7 @@ static double product_speed(bench *b, lg_dtype dtype)
                 n *= 2;
                 b->a = lg_ones(b->c, LG_SHAPE((int64_t)n, (int64_t)n), .dtype = dtype, .device = b->device);
                 b->b = lg_ones(b->c, LG_SHAPE((int64_t)n, (int64_t)n), .dtype = dtype, .device = b->device);
-                multiply(b); /* the first one may search for an algorithm */
+                multiply(b); /* the first product may search for an algorithm */
                 lg_synchronize(b->c);
                 double start = now();
                 multiply(b);

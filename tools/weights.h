@@ -35,7 +35,7 @@ void weights_end(weights_part *p);
 /* Print a name or text, with control characters as "?", or a shape as "(3, 4)", padded with spaces to `width`. */
 void weights_print_text(const char *text, int width);
 void weights_print_shape(lg_shape shape, int width);
-/* Return the widths without padding. */
+/* Return the printed widths of a text and a shape without padding. */
 int weights_text_width(const char *text);
 int weights_shape_width(lg_shape shape);
 

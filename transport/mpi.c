@@ -60,7 +60,7 @@ static void finalize(void)
         for (mpi *m = open_ones; !over && m; m = open_ones) {
                 if (m->base.exits)
                         m->base.exits(&m->base);
-                was_broken = take_out(m) || was_broken; /* true if the callback did not close m */
+                was_broken = take_out(m) || was_broken; /* callback may have closed m */
         }
         if (!over && !was_broken)
                 MPI_Finalize();
@@ -132,7 +132,7 @@ static double now(void)
 /* Copies MPI_COMM_WORLD to m->all, a collective that all processes must join within `seconds`. */
 static bool copy_world(mpi *m, double seconds)
 {
-        static MPI_Comm copy; /* static: MPI may write to it after this call timed out */
+        static MPI_Comm copy; /* static: MPI may write to it after a timeout */
         lg_transport *t = &m->base;
         MPI_Request r;
         int over = 0;

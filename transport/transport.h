@@ -22,7 +22,7 @@ typedef struct lg_transport_api lg_transport_api;
 typedef struct lg_transport {
         const lg_transport_api *api;
         int rank, size;  /* rank of this process, number of processes */
-        int most_tag;    /* largest valid tag; the smallest is 0 */
+        int most_tag;    /* largest tag that messages may have; the smallest is 0 */
         bool any_thread; /* a thread other than the opening one may use t, even while others call MPI */
         bool recovers;   /* the launcher keeps other processes running when one dies */
         char host[256];  /* name of this machine */
@@ -35,7 +35,7 @@ typedef struct lg_transport {
 
 /* A send or receive in progress. */
 typedef struct lg_transfer {
-        uint64_t request; /* private to the module */
+        uint64_t request; /* handle of the transfer, private to the module */
 } lg_transfer;
 
 typedef enum lg_progress { LG_TRANSFER_FAILED = -1, LG_TRANSFER_UNDER_WAY = 0, LG_TRANSFER_DONE = 1 } lg_progress;

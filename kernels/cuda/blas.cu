@@ -18,14 +18,14 @@
 typedef struct blas_key {
         int64_t m, n, k, lda, ldb, ldc, a_batch, b_batch, c_batch;
         int32_t batch, dtype;
-        uint16_t a_alignment, b_alignment, c_alignment; /* in bytes */
+        uint16_t a_alignment, b_alignment, c_alignment; /* alignments of the addresses, in bytes */
         bool biased, a_transposed, b_transposed, deterministic, tf32;
         uint8_t unused[5];
 } blas_key;
 
 typedef struct blas_plan {
         blas_key key;
-        bool known, found; /* known: the library was asked; found: it has an algorithm */
+        bool known, found; /* known: cuBLASLt was asked; found: it has an algorithm */
         cublasLtMatmulAlgo_t algorithm;
         size_t workspace;
 } blas_plan;
@@ -69,7 +69,7 @@ static blas *open_blas(lg_queue *q)
 
 void lg_cuda_blas_version(char *words, size_t size)
 {
-        size_t v = cublasLtGetVersion(); /* 130100 is version 13.1.0 */
+        size_t v = cublasLtGetVersion(); /* cuBLASLt numbers versions so: 130100 is 13.1.0 */
         snprintf(words, size, "%d.%d.%d", (int)(v / 10000), (int)(v / 100 % 100), (int)(v % 100));
 }
 

@@ -37,7 +37,7 @@ static inline lg_columns lg_columns_of(lg_queue *q, int64_t rows, int64_t column
 /* The part of the matrix that a thread handles. */
 struct lg_column_place {
         int64_t column, first, end; /* V columns from `column` on; rows first, first + along, ... below `end` */
-        bool there;                 /* the thread has columns */
+        bool there;                 /* false if the thread is past the last column */
 };
 
 template <int V> static __device__ inline lg_column_place lg_column_place_of(const lg_columns &c)

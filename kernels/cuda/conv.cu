@@ -149,7 +149,7 @@ static __device__ inline int64_t weight_at(const lg_conv_args &a, int64_t in_gro
                               : ((o * in_group + c) * kernel[0] + k) * kernel[1] + l;
 }
 
-/* Computes y[n, i, j, o], a thread for each element. */
+/* Computes y[n, i, j, o] by the formula, a thread for each element. */
 template <typename H> static __global__ void forward_loop(lg_conv_args a, int64_t count)
 {
         const lg_conv_geometry &g = a.at;
@@ -182,7 +182,7 @@ static __device__ inline int64_t seen_from(const lg_conv_geometry &g, int side, 
         return from / g.stride[side];
 }
 
-/* Computes dx[n, y, x, c], a thread for each element. */
+/* Computes dx[n, y, x, c] by the formula, a thread for each element. */
 template <typename H> static __global__ void input_grad_loop(lg_conv_args a, int64_t count)
 {
         const lg_conv_geometry &g = a.at;

@@ -6,7 +6,7 @@
  */
 #include "conv.h"
 
-#ifdef LG_CUDASIM /* small, so that small tests have several chunks */
+#ifdef LG_CUDASIM /* small chunks in the simulation, so that small tests have several */
 #define CHUNK_BYTES ((int64_t)16 << 10)
 #define IMAGE_MOST ((int64_t)256 << 10)
 #else
@@ -19,7 +19,7 @@
 typedef struct view {
         int in[2], kernel[2], out[2], stride[2], padding[2], dilation[2];
         int channels, in_group, groups;
-        unsigned first, count; /* the chunk of output pixels, numbered over all images */
+        unsigned first, count; /* the output pixels of the chunk, numbered over all images */
         lg_divisor by_kernel[2], by_out[2], by_in[2], by_stride[2], by_groups, by_packs;
 } view;
 
@@ -121,14 +121,14 @@ static __global__ void spread_loop(view v, const H *rows, T *dx, unsigned total)
 
 /* ---- on the host ---- */
 
-/* A convolution by matrix products. */
+/* The state of a convolution by matrix products. */
 typedef struct job {
         lg_queue *q;
         const lg_conv_args *a;
         int64_t in_group, out_group, k, pixels;
-        bool plain;    /* each window is one pixel: rows are those of the image itself */
+        bool plain;    /* 1 x 1 windows: the rows are those of the image itself */
         lg_dtype work; /* dtype of `rows`: f32 for 16-bit data that is summed over windows or chunks */
-        int64_t chunk; /* pixels per chunk */
+        int64_t chunk; /* output pixels per chunk */
         char *rows;
 } job;
 

@@ -20,9 +20,9 @@
 typedef struct lg_cuda_queue {
         lg_queue base;
         cudaStream_t stream, copies;
-        cudaEvent_t here;                 /* recorded in one stream for another one to wait for */
+        cudaEvent_t here;                 /* event recorded in one stream for another stream to wait for */
         cudaEvent_t marks[LG_CUDA_MARKS]; /* event m % LG_CUDA_MARKS ends copy m, or a later one that reused it */
-        uint64_t mark;                    /* number of the latest copy */
+        uint64_t mark;                    /* number of the latest copy from pinned memory */
         lg_device_error *error;           /* on the device: the first error that a kernel found */
         lg_device_error *landing;         /* pinned host memory, into which *error is copied */
         int processors;
@@ -93,7 +93,7 @@ static bool lg_launch(lg_queue *q, const char *name, void (*kernel)(P...), int64
                 return true;
         cudaError_t e;
         lg_cuda_count_launch();
-        do { /* the first launch of a kernel takes memory for its code */
+        do { /* the first launch of a kernel takes memory for its code: retry with more */
 #ifdef LG_CUDASIM
                 cudasim::start(name, kernel, dim3((unsigned)blocks), dim3(LG_THREADS), 0, lg_cuda(q)->stream, a...);
 #else

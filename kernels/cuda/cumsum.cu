@@ -3,7 +3,7 @@
 #include "rows.h"
 #include "scalar.h"
 
-/* The type in which sums of T are computed. */
+/* The type in which sums of elements of type T are computed. */
 template <typename T> struct sum_of {
         typedef double type;
 };

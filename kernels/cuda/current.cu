@@ -12,7 +12,7 @@ static context_state find_context_state()
 #ifdef LG_CUDASIM
         return cuDevicePrimaryCtxGetState;
 #else
-        void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* the CUDA runtime has loaded it */
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* the CUDA runtime has loaded libcuda already */
         return driver ? (context_state)dlsym(driver, "cuDevicePrimaryCtxGetState") : NULL;
 #endif
 }

@@ -12,7 +12,7 @@ bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e)
 {
         if (e == cudaSuccess)
                 return true;
-        cudaGetLastError(); /* clears it, so that the next call does not report it again */
+        cudaGetLastError(); /* clears the error, so that the next call does not report it again */
         return lg_queue_fail(q, e == cudaErrorMemoryAllocation ? LG_NO_MEMORY : LG_BROKEN, "%s: %s", call,
                              cudaGetErrorString(e));
 }
@@ -220,7 +220,7 @@ static bool upload(lg_queue *q, void *device, const void *host, size_t bytes)
         cudaPointerAttributes host_is;
         if (bytes == 0)
                 return true;
-        if (!lg_cuda_links_before(q, lg_cuda(q)->stream) || /* a copy from pageable memory may wait */
+        if (!lg_cuda_links_before(q, lg_cuda(q)->stream) || /* a copy from pageable memory may make the host wait */
             !copy(q, "cudaMemcpyAsync (to the device)", device, host, bytes, cudaMemcpyHostToDevice))
                 return false;
         if (!lg_cuda(q)->pageable_access) {
@@ -234,7 +234,7 @@ static bool upload(lg_queue *q, void *device, const void *host, size_t bytes)
 
 static bool download(lg_queue *q, void *host, const void *device, size_t bytes)
 {
-        return lg_cuda_links_before(q, lg_cuda(q)->stream) && /* a copy to pageable memory waits */
+        return lg_cuda_links_before(q, lg_cuda(q)->stream) && /* a copy to pageable memory makes the host wait */
                copy(q, "cudaMemcpyAsync (to the host)", host, device, bytes, cudaMemcpyDeviceToHost) &&
                finish(q, lg_cuda(q)->stream);
 }
@@ -270,7 +270,7 @@ static bool copy_between(lg_queue *to_queue, void *to, lg_queue *from_queue, con
         cudaStream_t stream = lg_cuda(to_queue)->stream, source = lg_cuda(from_queue)->stream;
         reach(lg_cuda(to_queue), from_queue->index);
         if (!lg_cuda_links_before(from_queue, source) || !lg_cuda_links_before(to_queue, stream))
-                return false; /* each queue knows only the links of its own device */
+                return false; /* both, as each queue knows only the links of its device */
         return lg_entry<wait_for>::call(from_queue, source, stream) &&
                lg_cuda_good(to_queue, "cudaMemcpyPeerAsync",
                             cudaMemcpyPeerAsync(to, to_queue->index, from, from_queue->index, bytes, stream)) &&
@@ -286,7 +286,7 @@ static bool copy_async(lg_queue *base, void *device, const void *pinned, size_t 
                 return false;
         cudaError_t e = cudaEventRecord(q->marks[(q->mark + 1) % LG_CUDA_MARKS], q->copies);
         if (e != cudaSuccess)
-                cudaStreamSynchronize(q->copies); /* no later call could wait for a copy without its mark */
+                cudaStreamSynchronize(q->copies); /* a copy without its mark could not be waited for later */
         else
                 *mark = ++q->mark;
         return lg_cuda_good(base, "cudaEventRecord", e);
@@ -304,7 +304,7 @@ static bool event_query(lg_queue *base, uint64_t mark, bool wait)
         cudaEvent_t event = lg_cuda(base)->marks[mark % LG_CUDA_MARKS];
         cudaError_t e = cudaEventQuery(event);
         if (e == cudaErrorNotReady) {
-                cudaGetLastError(); /* else the next launch would report it */
+                cudaGetLastError(); /* clears the error, or the next launch would report it */
                 if (!wait || !lg_cuda_links_before(base, event))
                         return false;
                 e = cudaEventSynchronize(event);

@@ -24,7 +24,7 @@ static lg_dnn_library look(void)
         return library;
 }
 
-/* Returns the library, which the process loads once. */
+/* Returns the cuDNN library, which is loaded once per process. */
 const lg_dnn_library *lg_dnn_find(void)
 {
         static const lg_dnn_library library = look();
@@ -54,7 +54,7 @@ lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t s)
 
 /* ---- handle and plans of a queue ---- */
 
-#define PLANS 256 /* most plans of a queue; the least recently used one is replaced */
+#define PLANS 256 /* most plans that a queue caches; the least recently used one is replaced */
 
 typedef struct dnn_state {
         cudnnHandle_t handle;
@@ -103,7 +103,7 @@ static lg_dnn_answer open_state(lg_queue *q)
         lg_dnn_answer answer = lg_dnn_judge(q, "cudnnCreate", s);
         if (answer == LG_DNN_DONE)
                 answer = lg_dnn_judge(q, "cudnnSetStream", l->set_stream(d->handle, lg_cuda(q)->stream));
-        if (answer == LG_DNN_FAILED) /* so that the next convolution tries again */
+        if (answer == LG_DNN_FAILED) /* frees the state, so that the next convolution tries again */
                 lg_cuda_dnn_close(q);
         return answer;
 }

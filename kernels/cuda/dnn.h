@@ -10,8 +10,8 @@ typedef enum lg_dnn_answer { LG_DNN_DONE, LG_DNN_REFUSED, LG_DNN_FAILED } lg_dnn
 lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a);
 
 typedef struct lg_dnn_counts {
-        int64_t plans, refusals; /* keys in the cache with a plan, and without one */
-        int64_t hits, misses;    /* look-ups so far that found a key in the cache, or did not */
+        int64_t plans, refusals; /* in the cache: keys with a plan, keys that cuDNN refuses */
+        int64_t hits, misses;    /* cache look-ups so far that found the key, that did not */
 } lg_dnn_counts;
 
 extern "C" {
@@ -43,7 +43,7 @@ void lg_cuda_dnn_close(lg_queue *q);
 typedef struct lg_dnn_library {
         bool there;
         char reason[200]; /* message that explains why `there` is false */
-        size_t number;    /* version, 91900 for 9.19.0; 0 without a library */
+        size_t number;    /* cuDNN's version, 91900 for 9.19.0; 0 without a library */
 #define MEMBER(name, function) decltype(&::function) name;
         LG_DNN_FUNCTIONS(MEMBER)
 #undef MEMBER
@@ -65,7 +65,7 @@ typedef struct lg_dnn_key {
         lg_conv_geometry at;
         int32_t kind, dtype;
         int32_t bias, deterministic, tf32;
-        int32_t alignment; /* of all operands, in bytes, at most 16 */
+        int32_t alignment; /* common alignment of all operands, in bytes, at most 16 */
 } lg_dnn_key;
 
 /* Descriptors that are destroyed together, the last one first. */
@@ -86,7 +86,7 @@ struct lg_dnn_plan {
         uint64_t hash = 0, used = 0; /* used: number of the last call that used the plan */
         bool works = false;          /* false if cuDNN does not support this key */
         int64_t workspace = 0;
-        cudnnBackendDescriptor_t plan = nullptr; /* an element of parts */
+        cudnnBackendDescriptor_t plan = nullptr; /* the execution plan, one of the descriptors in parts */
         lg_dnn_parts parts;
 };
 

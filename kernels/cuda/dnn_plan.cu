@@ -2,7 +2,7 @@
 #include "dnn.h"
 #if LG_CUDNN
 
-#define CANDIDATES 64 /* dozens of engines that use tensor cores may precede the first one without */
+#define CANDIDATES 64 /* engines to ask for: dozens with tensor cores may precede the first without */
 #define WORKSPACE_MOST ((int64_t)1 << 30)
 
 void lg_dnn_parts::drop(int from)
@@ -28,13 +28,13 @@ lg_dnn_parts::~lg_dnn_parts()
         drop(0);
 }
 
-/* Makes descriptors; after the first call that fails, all others do nothing. */
+/* Makes cuDNN descriptors; after the first call that fails, all further calls do nothing. */
 struct builder {
         lg_queue *q;
         lg_dnn_parts *parts;
         const lg_dnn_library *l = lg_dnn_find();
         lg_dnn_answer state = LG_DNN_DONE;
-        cudnnStatus_t broken = CUDNN_STATUS_SUCCESS; /* first error of an engine other than "not supported" */
+        cudnnStatus_t broken = CUDNN_STATUS_SUCCESS; /* first error of an engine, other than "not supported" */
 
         bool good() const
         {
@@ -63,7 +63,7 @@ struct builder {
                 if (good())
                         judge("cudnnBackendSetAttribute", l->set(d, name, type, count, values));
         }
-        /* Overloads that set one value, whose type follows from the argument. */
+        /* Set an attribute to one value, whose cuDNN type follows from the argument's type. */
         void set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t part)
         {
                 set(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &part);
@@ -80,7 +80,7 @@ struct builder {
         {
                 set(d, name, CUDNN_TYPE_BOOLEAN, 1, &yes);
         }
-        /* Reads up to `room` values; *count is the number available. */
+        /* Reads up to `room` values of an attribute; *count is the number available. */
         void get(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                  int64_t room, int64_t *count, void *values)
         {
@@ -239,7 +239,7 @@ typedef enum engine_use { FORBIDDEN, READY, SLOW } engine_use;
 
 static engine_use use_of(builder *b, const lg_dnn_key *k, cudnnBackendDescriptor_t config)
 {
-        cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT + 16]; /* a later library may have more */
+        cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT + 16]; /* room for later libraries */
         cudnnBackendBehaviorNote_t ways[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT + 16];
         const int64_t notes_room = sizeof notes / sizeof *notes, ways_room = sizeof ways / sizeof *ways;
         int64_t notes_count = 0, ways_count = 0;

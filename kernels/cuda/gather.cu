@@ -54,7 +54,7 @@ template <typename H>
 static __global__ void scatter_loop(lg_gather_args a, int64_t lines, int64_t parts, lg_device_error *error, void *out,
                                     lg_dtype out_dtype)
 {
-        enum { AHEAD = 8 }; /* indices that are read at once */
+        enum { AHEAD = 8 }; /* indices that a thread reads at once */
         const int64_t n = a.shape[a.dim], step = a.index_strides[a.dim];
         for (int64_t t = LG_FIRST; t < lines * parts; t += LG_STEP) {
                 const int64_t part = t / lines;

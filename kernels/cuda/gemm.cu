@@ -3,7 +3,7 @@
 #include "rows.h"
 
 #define TILE 16
-#define MOST_BATCHES 65535 /* matrices in one call of the library, at most */
+#define MOST_BATCHES 65535 /* most matrices in one call of cuBLASLt */
 
 template <typename H> static __device__ inline H relu_of(H x)
 {
@@ -133,7 +133,7 @@ static bool finish(lg_queue *q, const lg_gemm_args *g, bool bias, bool keep)
 
 /* ---- the batch ---- */
 
-/* Computes products with at most one batch dimension. */
+/* Computes products with at most one batch dimension, by cuBLASLt if possible. */
 static bool product(lg_queue *q, const lg_gemm_args *g)
 {
         const bool bias = g->bias != NULL;

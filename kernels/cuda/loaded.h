@@ -6,8 +6,8 @@
 
 typedef struct lg_loaded_function {
         const char *name;
-        void **to;       /* receives the address */
-        void *simulated; /* address in a simulation of CUDA */
+        void **to;       /* receives the address of the function */
+        void *simulated; /* address of the function in a simulation of CUDA */
 } lg_loaded_function;
 
 /* A row of a table of lg_loaded_function; the F(member of *l, function) of an X-macro. */

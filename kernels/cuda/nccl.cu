@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OLDEST 21400 /* the first version with non-blocking calls */
+#define OLDEST 21400 /* NCCL 2.14, the first version with non-blocking calls */
 
 /* ---- the library ---- */
 
@@ -26,7 +26,7 @@ static lg_nccl_library look(void)
         return library;
 }
 
-/* Returns the library, which the process loads once. */
+/* Returns the NCCL library, which is loaded once per process. */
 const lg_nccl_library *lg_nccl_find(void)
 {
         static const lg_nccl_library library = look();
@@ -61,7 +61,7 @@ static void free_link(lg_queue *q, lg_link *l)
                 cudaStreamDestroy(l->aside);
         if (l->stream)
                 cudaStreamDestroy(l->stream);
-        lg_cuda_links_before(q); /* for other links: cudaFreeHost waits for the whole device */
+        lg_cuda_links_before(q); /* waits for other links, as cudaFreeHost waits for the whole device */
         if (l->lost)
                 cudaFreeHost(l->lost);
         cudaGetLastError();
@@ -122,7 +122,7 @@ static lg_link *join(lg_queue *q, const uint8_t *name, int rank, int size, doubl
                 return NULL;
         }
         l->size = size;
-        l->seconds = seconds / 2; /* for joining: a rank that failed to join still waits for the others */
+        l->seconds = seconds / 2; /* half for joining, as a rank that cannot join waits for this one */
         ncclUniqueId id;
         memcpy(&id, name, sizeof id);
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

@@ -39,7 +39,7 @@ void lg_cuda_links_close(lg_queue *q);
 typedef struct lg_nccl_library {
         bool there;
         char reason[200]; /* message that explains why `there` is false */
-        int number;       /* version, 22709 for 2.27.9; 0 without a library */
+        int number;       /* NCCL's version, 22709 for 2.27.9; 0 without a library */
 #define MEMBER(name, function) decltype(&::function) name;
         LG_NCCL_FUNCTIONS(MEMBER)
 #undef MEMBER
@@ -49,15 +49,15 @@ const lg_nccl_library *lg_nccl_find(void);
 
 struct lg_link {
         lg_link *next;
-        ncclComm_t comm; /* NULL after the link was given up */
+        ncclComm_t comm; /* NCCL's communicator; NULL after the link was given up */
         int size;
-        double seconds, began;            /* time limit of an operation; time at which the last one was queued */
+        double seconds, began;            /* time limit in seconds; time when the last operation was queued */
         cudaStream_t stream, aside;       /* aside: sets the device's error word while `stream` is blocked */
-        cudaEvent_t before;               /* recorded in a stream of the queue, to wait for that stream */
+        cudaEvent_t before;               /* event for waiting for a stream of the queue */
         cudaEvent_t marks[LG_CUDA_MARKS]; /* event m % LG_CUDA_MARKS ends operation m or a later one */
-        uint64_t mark, ended;             /* number of the last operation; of the last one known to have ended */
-        const char *doing;                /* name of the call of the last operation */
-        lg_device_error *lost;            /* pinned memory: the value that the device's error word gets */
+        uint64_t mark, ended;             /* numbers of the last operation, of the last one known to have ended */
+        const char *doing;                /* name of the NCCL call of the last operation */
+        lg_device_error *lost;            /* pinned: the error LG_DEVICE_LOST, copied to the device on give-up */
         char why[200];
 };
 

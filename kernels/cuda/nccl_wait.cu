@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#define SPIN_SECONDS 2e-3     /* a wait yields the processor for so long, then it sleeps */
-#define NAP_NANOSECONDS 50000 /* the length of one sleep */
+#define SPIN_SECONDS 2e-3     /* a wait spins (yielding the processor) for this time, then sleeps between checks */
+#define NAP_NANOSECONDS 50000 /* length of one sleep in a wait */
 
 double lg_nccl_now(void)
 {

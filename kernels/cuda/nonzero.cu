@@ -4,7 +4,7 @@
 
 #define WARPS (LG_THREADS / 32)
 
-/* Returns whether element i is not 0, which is true of NaN. */
+/* Returns whether element i is not 0; NaN counts as not 0. */
 static __device__ inline bool is_nonzero(const lg_nonzero_args &a, int64_t i)
 {
         return a.dtype == LG_F64      ? lg_load<double>(a.x, a.dtype, i) != 0

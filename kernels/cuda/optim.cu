@@ -19,7 +19,7 @@ typedef struct table {
         const lg_device_error *error;
 } table;
 
-/* Elements [first, end) of a tensor. */
+/* A chunk: elements [first, end) of a tensor. */
 typedef struct chunk {
         int64_t first, end;
         int tensor;

@@ -14,7 +14,7 @@ typedef struct lg_operands {
         bool accumulate;
 } lg_operands;
 
-#define LG_NEIGHBOURS(I) (16 / (int)sizeof(I)) /* elements of a pack, which a thread processes at once */
+#define LG_NEIGHBOURS(I) (16 / (int)sizeof(I)) /* elements of a 16-byte pack, which a thread processes at once */
 
 /* Load and store element i of a dtype that is bool or has compute type H; lg_load() and lg_store() take any dtype. */
 template <typename H> static __device__ inline H lg_load_own(const void *p, lg_dtype t, int64_t i)
@@ -54,7 +54,7 @@ template <typename H> static __device__ inline void lg_store_own(void *p, lg_dty
                 ((uint8_t *)p)[i] = (uint8_t)(uint64_t)x;
 }
 
-/* Adds the previous values of the output to y. */
+/* Adds V previous values of the output, from element i on, to y. */
 template <typename H, int V> static __device__ inline void lg_add_old(const void *p, lg_dtype t, int64_t i, H y[V])
 {
         H old[V];

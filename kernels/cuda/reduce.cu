@@ -13,7 +13,7 @@ template <typename T> static __device__ inline T from_lane(T v, int by)
         return __shfl_down_sync(0xffffffffu, v, (unsigned)by);
 }
 
-/* A sum in S. A pack is added up in H first, unless its sum overflows H. */
+/* A sum in type S. A pack is added up in the faster type H first, unless its sum overflows H. */
 template <typename H, typename S, bool SQUARES> struct sum_of {
         S sum;
         template <int V> __device__ inline void take(const H *x, int64_t, bool)
@@ -76,7 +76,7 @@ template <typename H> struct variance_of {
 /* The greatest or least element and its index: NaN precedes all numbers, the lower index precedes equal elements. */
 template <typename H> struct extreme_of {
         H value;
-        int64_t at; /* less than 0: no element yet */
+        int64_t at; /* index of the element; less than 0: no element seen yet */
         __device__ inline void consider(H x, int64_t x_at, bool least)
         {
                 if (x_at < 0)
@@ -198,7 +198,7 @@ template <typename F> static __global__ void join_loop(lg_reduce_args a, plan p,
 static void split(lg_queue *q, plan *p, int pool, int v)
 {
         const int64_t wanted = (int64_t)lg_cuda(q)->processors * 4 * LG_THREADS, have = p->keep * pool;
-        const int64_t least = (int64_t)pool * v * 8; /* the fewest elements for which a split is worthwhile */
+        const int64_t least = (int64_t)pool * v * 8; /* least number of elements for which a split is worthwhile */
         int64_t splits = have ? wanted / have : 1, most = p->count / least;
         splits = splits < most ? splits : most;
         splits = splits < 1 ? 1 : splits < 1024 ? splits : 1024;

@@ -5,7 +5,7 @@ template <typename T, int V> static __global__ void pass_down(lg_relu_sums_args 
 {
         typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
-        double sums[2][V] = {{0}}; /* sums[1] is unused: lg_column_part() adds pairs */
+        double sums[2][V] = {{0}}; /* sums[1] is unused; lg_column_part() adds up pairs of sums */
         for (int64_t first = p.first; first < p.end; first += (int64_t)c.along * LG_CHUNK) {
                 H some[V] = {0};
                 for (int64_t row = first; row < p.end && row < first + (int64_t)c.along * LG_CHUNK; row += c.along) {
@@ -27,7 +27,7 @@ template <typename T, int V> static __global__ void pass_down(lg_relu_sums_args 
         lg_column_part<V>(c, p, sums, parts);
         if (c.splits > 1 || (int)threadIdx.x >= c.across || !p.there)
                 return;
-        for (int j = 0; j < V; j++) /* parts that this thread wrote itself */
+        for (int j = 0; j < V; j++) /* parts that this thread wrote itself in lg_column_part() */
                 lg_put((T *)a.sums + p.column + j, parts[p.column + j]);
 }
 

@@ -22,7 +22,7 @@
          : (t) == LG_F16 ? [&] { typedef __half T; return __VA_ARGS__; }()                                             \
                          : [&] { typedef __nv_bfloat16 T; return __VA_ARGS__; }())
 
-/* The type in which values of T are computed. */
+/* The type in which values of T are computed: float for 16-bit floats. */
 template <typename T> struct lg_compute_of {
         typedef float type;
 };
@@ -46,7 +46,7 @@ static __device__ inline int64_t lg_wide(int64_t x)
 {
         return x;
 }
-static __device__ inline uint16_t lg_wide(uint16_t x) /* 16-bit patterns that are only copied */
+static __device__ inline uint16_t lg_wide(uint16_t x) /* 16-bit patterns that are only copied, not computed with */
 {
         return x;
 }
@@ -143,7 +143,7 @@ template <typename... P> static inline bool lg_even(int v, int64_t n, P... p)
         return n % v == 0 && bits % 16 == 0;
 }
 
-/* The number of elements in 16 bytes. */
+/* The number of elements of T in 16 bytes. */
 #define LG_PACK(T) (16 / (int)sizeof(T))
 
 /* ---- teams: a thread, a warp or a block of threads for each row ---- */
@@ -195,7 +195,7 @@ template <typename H> static __device__ inline H lg_greater(H a, H b)
         return b > a || b != b ? b : a;
 }
 
-#define LG_TEAM_WORDS 16 /* elements of shared memory for sums over a team */
+#define LG_TEAM_WORDS 16 /* shared memory for sums over a team, in elements */
 
 /* Replaces *a and *b by their sums over the team, in each of its threads; the order of additions is fixed. */
 template <int TEAM, typename H> static __device__ inline void lg_team_sums(H *a, H *b, H *shared)

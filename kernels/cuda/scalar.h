@@ -87,7 +87,7 @@ template <typename T> static __device__ inline T lgm_remainder(T a, T b)
         T r = lgm_fmod(a, b), same = lgm_copysign(r, b);
         return same == r ? same : r + b;
 }
-/* Uses e^-|x|, which cannot overflow. */
+/* The sigmoid. Uses e^-|x|, which cannot overflow. */
 template <typename T> static __device__ inline T lgm_sigmoid(T x)
 {
         T e = lgm_exp(-lgm_abs(x));

@@ -32,13 +32,13 @@ static __device__ inline unsigned lg_split(unsigned *n, lg_divisor d)
 }
 
 #ifndef LG_CUDASIM
-#define LG_NARROW ((int64_t)1 << 31) /* fewer elements are counted in 32 bits */
+#define LG_NARROW ((int64_t)1 << 31) /* shapes with fewer elements are indexed in 32 bits */
 #endif
 
 /* A walk over K operands of a common shape, in which the last dimension varies fastest; has at least one dimension. */
 template <int K> struct lg_walk {
         int ndim;
-        bool wide; /* too many elements for 32-bit numbers */
+        bool wide; /* too many elements for 32-bit indices */
         lg_divisor size[LG_MAX_DIMS];
         int64_t shape[LG_MAX_DIMS];
         int64_t strides[K][LG_MAX_DIMS];

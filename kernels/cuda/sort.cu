@@ -5,7 +5,7 @@
  */
 #include "rows.h"
 
-#define STRETCH 1024 /* records of a merged run that a block computes */
+#define STRETCH 1024 /* records of a merged run that one block computes */
 
 template <typename K> struct record {
         K key, at;
@@ -146,7 +146,7 @@ template <typename K> static __device__ inline int before(const K *keys, int n, 
 
 /* A round of merging: neighbouring runs of a line form pairs, whose merged run is divided into stretches. */
 typedef struct merge {
-        int64_t lines, n, run, k; /* k: only the first k records of a run are used */
+        int64_t lines, n, run, k; /* run: records per run; k: only the first k of a run are used */
         int64_t pairs, stretches; /* pairs per line, stretches per pair */
 } merge;
 
@@ -235,6 +235,6 @@ extern "C" bool lg_cuda_sort(lg_queue *q, const lg_sort_args *a)
         if (a->outer * a->inner * a->n * a->k == 0)
                 return true;
         const bool wide = a->dtype == LG_F64 || a->dtype == LG_I64 ||
-                          a->n > INT32_MAX; /* for keys and for indices, which have one type */
+                          a->n > INT32_MAX; /* keys and indices of a record have one type */
         return wide ? sort<int64_t>(q, a) : sort<int32_t>(q, a);
 }

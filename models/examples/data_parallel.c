@@ -30,7 +30,7 @@ static double train_epoch(lg_module *net, lg_optimizer *opt, lg_loader *batches,
         lg_each_batch(b, batches) {
                 lg_tensor *loss = lg_cross_entropy(lg_forward(net, b.x), b.y);
                 lg_zero_grad(opt);
-                lg_backward(loss); /* averages the gradients of all ranks */
+                lg_backward(loss); /* also averages the gradients over all ranks */
                 lg_step(opt);
                 lg_add_(sum, lg_mul_scalar(lg_detach(loss), (double)lg_size_of(b.x, 0)));
         }

@@ -18,7 +18,7 @@ static lg_tensor *attention(lg_module *m, lg_list in, void *user)
 {
         int64_t n = lg_size_of(in.items[0], 0), t = lg_size_of(in.items[0], 1);
         lg_tensor *qkv = lg_reshape(in.items[0], LG_SHAPE(n, t, 3, HEADS, HEAD));
-        qkv = lg_permute(qkv, LG_DIMS(2, 0, 3, 1, 4)); /* (3, N, HEADS, T, HEAD) */
+        qkv = lg_permute(qkv, LG_DIMS(2, 0, 3, 1, 4)); /* shape (3, N, HEADS, T, HEAD) */
         lg_tensor *q = lg_select(qkv, 0, 0), *k = lg_select(qkv, 0, 1), *v = lg_select(qkv, 0, 2);
         lg_tensor *scores = lg_div_scalar(lg_matmul(q, lg_transpose(k, -2, -1)), sqrt(HEAD));
         lg_tensor *future = lg_triu(lg_ones(lg_module_ctx(m), LG_SHAPE(t, t), .dtype = LG_BOOL), .diagonal = 1);
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
         for (int epoch = 1, last = argc > 2 ? atoi(argv[2]) : 20; epoch <= last && !lg_error(c); epoch++) {
                 double sum = 0;
                 lg_each_batch(b, batches) {
-                        lg_tensor *logits = lg_flatten(lg_forward(gpt, b.x), .end_dim = 1); /* (N T, 256) */
+                        lg_tensor *logits = lg_flatten(lg_forward(gpt, b.x), .end_dim = 1); /* shape (N T, 256) */
                         lg_tensor *loss = lg_cross_entropy(logits, lg_flatten(b.y, .end_dim = 1));
                         lg_zero_grad(opt);
                         lg_backward(loss);

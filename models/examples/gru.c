@@ -21,7 +21,7 @@ static lg_tensor *step(lg_module *hidden, lg_tensor *x, lg_tensor *h)
         lg_tensor *reset = lg_sigmoid(lg_add(from_x[0], from_h[0]));
         lg_tensor *update = lg_sigmoid(lg_add(from_x[1], from_h[1]));
         lg_tensor *candidate = lg_tanh(lg_add(from_x[2], lg_mul(reset, from_h[2])));
-        return lg_lerp(candidate, h, update); /* (1 - update) candidate + update h */
+        return lg_lerp(candidate, h, update); /* returns (1 - update) candidate + update h */
 }
 
 /* Maps x (N, T, features) to the states after each step, (N, T, HIDDEN). */
@@ -38,7 +38,7 @@ static lg_tensor *gru(lg_module *m, lg_list in, void *user)
 static lg_module *make_network(lg_ctx *c)
 {
         lg_module *cell = lg_nn_module(c, "GRU", .forward = gru);
-        lg_module_add(cell, "input", lg_nn_linear(c, 64, 3 * HIDDEN)); /* applied to all steps at once */
+        lg_module_add(cell, "input", lg_nn_linear(c, 64, 3 * HIDDEN)); /* one product for the inputs of all steps */
         lg_module_add(cell, "hidden", lg_nn_linear(c, HIDDEN, 3 * HIDDEN));
         return lg_nn_sequential(c, lg_nn_embedding(c, 256, 64), cell, lg_nn_linear(c, HIDDEN, 256));
 }
@@ -66,7 +66,7 @@ static void train_epoch(lg_module *net, lg_optimizer *opt, lg_loader *batches)
                 lg_tensor *loss = loss_of(net, b);
                 lg_zero_grad(opt);
                 lg_backward(loss);
-                lg_clip_grad_norm(lg_parameters(net), 1); /* gradients through many steps can explode */
+                lg_clip_grad_norm(lg_parameters(net), 1); /* limits gradients, which can explode over many steps */
                 lg_step(opt);
         }
 }

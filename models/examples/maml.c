@@ -81,7 +81,7 @@ int main(int argc, char **argv)
                 for (int i = 0; i < TASKS; i++) {
                         lg_scope s = lg_scope_begin(c);
                         lg_tensor *before, *after = adapted_loss(c, net, &before);
-                        lg_backward(lg_div_scalar(after, TASKS)); /* gradients add up over the tasks */
+                        lg_backward(lg_div_scalar(after, TASKS)); /* the gradients of all tasks add up */
                         sum[0] += lg_item(before) / TASKS / WINDOW;
                         sum[1] += lg_item(after) / TASKS / WINDOW;
                         lg_scope_end(c, s);

@@ -19,7 +19,7 @@ typedef enum place { WORKLOAD, IN_CACHE, IN_MEMORY } place;
 
 /* An item to measure: a training step, or a kernel on arrays of one size. Only run is timed. */
 typedef struct item {
-        char name[32]; /* such as "lenet" or "gelu/cache" */
+        char name[32]; /* name of the item, such as "lenet" or "gelu/cache" */
         const char *what;
         place place;
         void (*make)(work *w);
@@ -54,7 +54,7 @@ extern const kernel kernels[];
 extern const int kernel_count;
 enum { CACHE_ELEMENTS = 1 << 16, MEMORY_ELEMENTS = 1 << 24 };
 
-/* Discards a result. */
+/* Discards a result that a benchmark does not need. */
 static inline void drop(const void *result)
 {
         (void)result;
@@ -65,7 +65,7 @@ static inline void drop(const void *result)
 /* Seconds per unit: the median, quartiles and extremes of the samples. */
 typedef struct result {
         int samples;
-        int64_t calls; /* per sample */
+        int64_t calls; /* calls per sample */
         double median, low, high, least, most;
         double cpu; /* median CPU time of the process */
         int64_t peak,
@@ -87,9 +87,9 @@ typedef struct conditions {
 typedef struct live {
         const item *it;
         work w;
-        lg_group *g; /* NULL: one process */
+        lg_group *g; /* group of the processes; NULL: one process */
         bool warm;
-        int64_t before; /* resident bytes before it was made */
+        int64_t before; /* resident bytes of the process before the item was made */
 } live;
 
 /* Prepares an item to run. An error is in lg_error(l->w.c). */
@@ -106,8 +106,8 @@ double bench_now(void);
 
 typedef struct limits {
         int threads;
-        double flops;         /* FLOP/s */
-        const char *flops_by; /* how that was measured */
+        double flops;         /* most FLOP/s measured */
+        const char *flops_by; /* description of how `flops` was measured */
         double memory, cache; /* bytes/s of a copy, reads plus writes */
 } limits;
 /* Measures the limits of a device, each for about a quarter of `seconds`. Returns false after an error of c. */

@@ -13,7 +13,7 @@ static lg_tensor *attention(lg_module *m, lg_list in, void *user)
 {
         int64_t n = lg_size_of(in.items[0], 0), t = lg_size_of(in.items[0], 1);
         lg_tensor *qkv = lg_reshape(in.items[0], LG_SHAPE(n, t, 3, HEADS, HEAD));
-        qkv = lg_permute(qkv, LG_DIMS(2, 0, 3, 1, 4)); /* (3, N, HEADS, T, HEAD) */
+        qkv = lg_permute(qkv, LG_DIMS(2, 0, 3, 1, 4)); /* shape (3, N, HEADS, T, HEAD) */
         lg_tensor *q = lg_select(qkv, 0, 0), *k = lg_select(qkv, 0, 1), *v = lg_select(qkv, 0, 2);
         lg_tensor *scores = lg_mul_scalar(lg_matmul(q, lg_transpose(k, -2, -1)), 1 / sqrt(HEAD));
         lg_tensor *heads = lg_matmul(lg_softmax(scores, -1), v);

@@ -81,7 +81,7 @@ static lg_tensor *op_max_pool(work *w)
                 make_input(w);                                                                                         \
                 w->x = lg_set_requires_grad(lg_detach(w->x), true);                                                    \
                 w->y = op_##name(w);                                                                                   \
-                w->g = lg_neg(lg_detach(w->y)); /* has the layout of y */                                              \
+                w->g = lg_neg(lg_detach(w->y)); /* incoming gradient, with the layout of y */                          \
         }
 FORWARD(gelu)
 FORWARD(softmax)

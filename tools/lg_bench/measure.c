@@ -125,7 +125,7 @@ bool live_measure(live *l, double seconds, result *ret)
         double wall[MOST_SAMPLES], cpu[MOST_SAMPLES];
         int n = 0;
         if (!l->warm)
-                spend(l, 1, cpu); /* fills caches */
+                spend(l, 1, cpu); /* the first call fills caches */
         l->warm = true;
         double end = bench_now() + seconds, once = spend(l, 1, cpu);
         double sample = seconds / SAMPLES > SHORTEST ? seconds / SAMPLES : SHORTEST;
