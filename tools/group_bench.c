@@ -2,7 +2,7 @@
  *
  * Rank 0 prints a line of JSON for each size of an f32 tensor that is summed in place: the least and the median time of
  * single calls, each of which starts after a barrier, and the time of a sum, by one rank alone, of as many numbers as a
- * rank adds up. The default sizes are 64 KiB to 64 MiB. tools/scaling.py fits a model to these times.
+ * rank adds up. The default sizes are 64 KiB to 64 MiB, in finer steps at first. tools/scaling.py fits a model to them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,8 +103,7 @@ int main(int count, char **words)
                 warm(c, g, 4 * seconds);
         for (int i = 2; ok && i < count; i++)
                 ok = run(c, g, atoll(words[i]), seconds);
-        for (int64_t bytes = 1 << 16; ok && count < 3 && bytes <= 1 << 26;
-             bytes *= 2) /* sizes in smaller steps at the beginning */
+        for (int64_t bytes = 1 << 16; ok && count < 3 && bytes <= 1 << 26; bytes *= 2)
                 for (int64_t more = 0; ok && more < (bytes < 1 << 26 ? 4 : 1); more += bytes < 1 << 17 ? 1 : 2)
                         ok = run(c, g, bytes + more * bytes / 4, seconds);
         if (!ok)

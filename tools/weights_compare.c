@@ -42,9 +42,8 @@ static void end(side *s)
 /* ---- values ---- */
 
 typedef struct gap {
-        int64_t values, unlike,
-                nans;   /* numbers of values, of values that differ, and of values that are NaN in one file only */
-        double largest; /* largest difference of two numbers */
+        int64_t values, unlike, nans; /* numbers of values: all, different ones, and NaN in one file only */
+        double largest;               /* largest difference of two numbers */
 } gap;
 
 /* Compares two values; a NaN is equal to a NaN. */

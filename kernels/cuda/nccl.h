@@ -74,7 +74,8 @@ bool lg_nccl_lost(lg_queue *q, const lg_link *l);
 ncclResult_t lg_nccl_finish(const lg_link *l, ncclResult_t s);
 /* Completes a NCCL call that returned s. On failure gives l up with NCCL's message, also in q, and returns false. */
 bool lg_nccl_done(lg_queue *q, lg_link *l, const char *call, ncclResult_t s);
-/* Returns false, after giving l up with the cause in q, if NCCL reports an error or the limit since `start` is over. */
+/* Checks once whether an operation that began at `start` has failed or exceeded the time limit. If so, gives l up,
+ * records the cause in q and returns false. */
 bool lg_nccl_goes_on(lg_queue *q, lg_link *l, double start);
 /* Gives l up and ends its operations; the formatted message is the cause. */
 void lg_nccl_give_up(lg_queue *q, lg_link *l, const char *format, ...);

@@ -116,7 +116,8 @@ static __device__ inline void step_at(const R &rule, void *const *at, int has, i
                         lg_write<H, V>((H *)at[STATE + k] + i, s[k]);
 }
 
-/* Calls begin(tensor) for each chunk of the block, then f(V as a type, pointers, i) for every V elements from i on. */
+/* Calls begin(tensor) for each chunk of this block, then f(V, tensor's pointers, i) for every V elements from i on,
+ * with V as a type: a whole pack, or 1 if a pack is not possible. */
 template <typename T, typename B, typename F>
 static __device__ inline void walk(const table &t, const B &begin, const F &f)
 {

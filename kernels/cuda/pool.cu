@@ -2,8 +2,8 @@
  * contain the pixel. */
 #include "rows.h"
 
-/* A window along a side: pixels first, first + step, ... below end; `size` includes padding. I is int32_t if possible.
- */
+/* A window along one side: pixels first, first + step, ... below `end`; size: the number of pixels for an average,
+ * padding included. I is int32_t if all sizes fit. */
 template <typename I> struct window {
         I first, end, step, size;
 };

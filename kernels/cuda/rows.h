@@ -160,7 +160,8 @@ static inline int64_t lg_row_blocks(lg_queue *q, int64_t rows, int pool)
         return lg_few_blocks(q, (rows + LG_THREADS / pool - 1) / (LG_THREADS / pool), pool == 1 ? 16 : 32);
 }
 
-/* Calls f(k, i) for every V elements, from i on, that this thread has in a row of n; k: their register (E = 0: 0). */
+/* Calls f(k, i) for every V elements, from i on, that this thread handles in a row of n elements; k is their place in
+ * the thread's E registers. E = 0 if rows are not kept in registers; k is 0 then. */
 template <int TEAM, int E, int V, typename F> static __device__ inline void lg_each(int64_t n, const F &f)
 {
         if (E == 0) {

@@ -42,14 +42,14 @@ static lg_tensor *gradient_penalty(lg_ctx *c, lg_module *critic, lg_tensor *real
         return lg_mean(lg_square(lg_sub_scalar(lg_norm(slope, .dims = LG_DIMS(1)), 1)));
 }
 
-/* Makes one step of the critic, which increases the distance between real and fake points; returns the distance. */
+/* Makes one step of the critic, which maximises the distance between real and fake points minus 0.1 times the gradient
+ * penalty. Returns the distance. */
 static double train_critic(lg_ctx *c, lg_module *critic, lg_module *generator, lg_optimizer *opt)
 {
         lg_tensor *real = real_points(c, BATCH), *fake = lg_detach(fake_points(c, generator, BATCH));
         lg_tensor *distance = lg_sub(lg_mean(lg_forward(critic, real)), lg_mean(lg_forward(critic, fake)));
         lg_zero_grad(opt);
-        lg_backward(lg_sub(lg_mul_scalar(gradient_penalty(c, critic, real, fake), 0.1),
-                           distance)); /* the penalty's weight is 0.1 */
+        lg_backward(lg_sub(lg_mul_scalar(gradient_penalty(c, critic, real, fake), 0.1), distance));
         lg_step(opt);
         return lg_item(distance);
 }

@@ -67,11 +67,10 @@ typedef struct result {
         int samples;
         int64_t calls; /* calls per sample */
         double median, low, high, least, most;
-        double cpu; /* median CPU time of the process */
-        int64_t peak,
-                resident; /* bytes: peak of libgrad's buffers; peak of the process above its size before; -1: unknown */
-        int64_t parameters; /* elements that the optimiser updates */
-        int64_t batch;      /* samples per step and process; 0: the item has no module */
+        double cpu;             /* median CPU time of the process */
+        int64_t peak, resident; /* bytes: peak of libgrad's buffers; growth of the process (-1: unknown) */
+        int64_t parameters;     /* elements that the optimiser updates */
+        int64_t batch;          /* samples per step and process; 0: the item has no module */
         int processes;
 } result;
 
