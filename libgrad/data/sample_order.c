@@ -1,4 +1,5 @@
 /* sample_order.c - the order of samples in an epoch: shuffled, or drawn by weights. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,7 +165,7 @@ static void weighted_order_without_replacement(const lg__sample_order *d, lg_rng
 {
         for (int64_t i = 0; i < d->size; i++) {
                 double u = lg_rng_uniform(r);
-                keys[i] = (key){d->weights[i] > 0 ? -log1p(-u) / d->weights[i] : INFINITY, i};
+                keys[i] = (key){d->weights[i] > 0 ? fmin(-log1p(-u) / d->weights[i], DBL_MAX) : INFINITY, i};
         }
         qsort(keys, (size_t)d->size, sizeof *keys, earlier);
         for (int64_t k = 0; k < d->samples; k++)

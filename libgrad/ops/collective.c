@@ -150,7 +150,10 @@ static bool vjp_broadcast(lg__vjp *v)
         const collective_attributes *a = v->attributes;
         lg_group *g = group_of(v->ctx, a, v->op->name);
         lg_tensor *sum = g ? lg_all_reduce(v->grad[0], g) : NULL;
-        return sum && (v->grad_in[0] = g->rank == a->rank ? sum : lg_mul_scalar(sum, 0));
+        if (sum &&
+            g->rank != a->rank) /* a constant, since 0 times an infinite sum is NaN; but one with a gradient of zeros */
+                sum = lg_where(lg_isfinite(sum), lg_mul_scalar(sum, 0), lg__constant(sum, 0));
+        return (v->grad_in[0] = sum) != NULL;
 }
 
 lg_tensor *lg_broadcast(lg_tensor *x, lg_group *g, int root)

@@ -304,7 +304,7 @@ static bool match(load *l)
 /* ---- reading ---- */
 
 /* Limit, in bytes, of new values held in memory for tensors that exist; the file is read twice for values beyond it. */
-#define MOST_STAGED ((int64_t)64 << 20)
+int64_t lg__most_staged = (int64_t)64 << 20;
 
 static bool read_item(load *l, lg__held *h, const lg__weight *e, int64_t *staged)
 {
@@ -313,7 +313,7 @@ static bool read_item(load *l, lg__held *h, const lg__weight *e, int64_t *staged
         bool ok = true;
         if (h->kind == LG__HELD_COUNT) {
                 ok = lg__weights_read(l->w, e, &s.number.i64);
-        } else if (e && *(lg_tensor **)h->at && *staged + bytes > MOST_STAGED) {
+        } else if (e && *(lg_tensor **)h->at && *staged + bytes > lg__most_staged) {
                 s.late = e;
                 ok = lg__weight_put(l->w, e, NULL);
         } else if (e) {
@@ -336,7 +336,7 @@ static bool read_all(load *l)
         return true;
 }
 
-/* Reads the values beyond MOST_STAGED a second time, directly into the existing tensors. */
+/* Reads the values beyond lg__most_staged a second time, directly into the existing tensors. */
 static bool put_late(load *l)
 {
         char why[LG__MESSAGE];

@@ -29,7 +29,7 @@ bool lg__state_load(lg__roster *r, const char *path, const lg_load_options *o);
 bool lg__state_save(lg__roster *r, const char *path);
 /* Returns a new tensor with the values of a file's tensor e, converted to dtype. NULL: an error. (read.c) */
 lg_tensor *lg__weight_tensor(lg__weights *w, const lg__weight *e, lg_dtype dtype, lg_device device);
-/* Reads the values of e in pieces into t, contiguous and of e's shape, converted to t's dtype. If t is NULL, reads and
+/* Reads the values of e in pieces into t, of e's shape and any layout, converted to t's dtype. If t is NULL, reads and
  * discards them, to check that they can be read. */
 bool lg__weight_put(lg__weights *w, const lg__weight *e, lg_tensor *t);
 

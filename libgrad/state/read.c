@@ -25,6 +25,13 @@ static bool put_part(lg__weights *w, const lg__weight *e, lg_tensor *t, int64_t 
 bool lg__weight_put(lg__weights *w, const lg__weight *e, lg_tensor *t)
 {
         const int64_t all = e->end - e->begin, most = all < PIECE ? all : PIECE;
+        if (t && !lg__layout_is_contiguous(&t->at)) { /* the file has the elements in row-major order */
+                lg_scope scope = lg__scope_begin(w->ctx);
+                lg_tensor *rows = scope.id ? lg__weight_tensor(w, e, t->at.dtype, t->storage->device->id) : NULL;
+                const bool copied = rows && lg__copy_values(t, rows, w->op);
+                lg_scope_end(w->ctx, scope);
+                return copied;
+        }
         if (t && t->at.dtype == e->dtype && t->storage->device->id.type == LG_DEVICE_CPU)
                 return lg__weights_read_part(w, e, 0, lg__data(t), all);
         void *piece = lg__alloc(w->ctx, (size_t)most + 1);
