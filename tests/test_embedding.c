@@ -55,6 +55,8 @@ TEST_CASE(wrong_shapes_and_dtypes)
         lg_tensor *x = lg_ones(c, LG_SHAPE(3, 2)), *one = LIST64(0);
         lg_tensor *deep = lg_zeros(c, LG_SHAPE(1, 1, 1, 1, 1, 1, 1, 1), .dtype = LG_I64);
         assert_fails(c, lg_embedding(x, x), LG_ERR_DTYPE, "embedding: index is f32");
+        assert_fails(c, lg_embedding(x, one), LG_ERR_DTYPE,
+                     "lg_cast(index, LG_I64); the order is (index, weight)"); /* that of libgrad 0.2 */
         assert_fails(c, lg_embedding(one, one), LG_ERR_SHAPE, "embedding: weight is i64 (1,)");
         assert_fails(c, lg_embedding(NULL, x), LG_ERR_ARGUMENT, "embedding: index is NULL");
         assert_fails(c, lg_embedding(one, NULL), LG_ERR_ARGUMENT, "embedding: weight is NULL");

@@ -166,7 +166,7 @@ def read(path):
         elif line.startswith('#'):
             text, at = read_until(lines, at, lambda t: not t.endswith('\\') and t.count('/*') == t.count('*/'))
             text = text.replace('\\\n', '\n')
-            if re.match(r'#\s*define LG_\w+_H$', line):
+            if re.match(r'#\s*(pragma|define LG_\w+_H$)', line):
                 continue
             header.declarations.append(declaration(text, number, comment, section))
         else:

@@ -23,6 +23,7 @@
 #include "grad/types.h"
 
 /* The compiler's messages name the call in the program, and leave out the macros below that it expands to. */
+
 #if defined(__GNUC__) && !defined(LG_SHOW_MACROS)
 #pragma GCC system_header
 #endif

@@ -32,8 +32,23 @@ static lg__text number_hint(const lg_ctx *c, const lg__op *op)
         return text;
 }
 
-static bool check_dtype(const lg__op *op, const lg_tensor *t, int i)
+/* Returns a hint with the order of the operands if another one than `index` could be the indices. */
+static lg__text order_hint(const lg__op *op, lg_tensor *const *in, int index)
 {
+        lg__text text = {""};
+        int used = snprintf(text.s, sizeof text.s, "; the order is (");
+        bool swapped = false;
+        for (int i = 0; i < op->operand_count; i++) {
+                swapped = swapped || (i != index && in[i] && in[i]->at.dtype == LG_I64);
+                used += snprintf(text.s + used, sizeof text.s - (size_t)used, "%s%s", i ? ", " : "", name_of(op, i).s);
+        }
+        snprintf(text.s + used, sizeof text.s - (size_t)used, ")");
+        return swapped ? text : (lg__text){""};
+}
+
+static bool check_dtype(const lg__op *op, lg_tensor *const *in, int i)
+{
+        const lg_tensor *t = in[i];
         const lg__class takes = lg__operand_of(op, i)->takes;
         if (takes < LG__FLOAT)
                 return true;
@@ -41,8 +56,8 @@ static bool check_dtype(const lg__op *op, const lg_tensor *t, int i)
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()",
                                 op->name, name_of(op, i).s, lg__tensor_text(t).s);
         if (takes == LG__INDEX && t->at.dtype != LG_I64)
-                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s; indices are i64: lg_cast(%s, LG_I64)", op->name,
-                                name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s);
+                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s; indices are i64: lg_cast(%s, LG_I64)%s", op->name,
+                                name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s, order_hint(op, in, i).s);
         if (takes == LG__MASK && t->at.dtype != LG_BOOL)
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not bool: lg_cast(%s, LG_BOOL)", op->name,
                                 name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s);
@@ -63,7 +78,7 @@ static bool check(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int i)
         if (t->storage->device != first->storage->device && !(op->flags & LG__ACROSS))
                 return lg__fail(c, LG_ERR_DEVICE, "%s: %s is %s but %s is %s; move one with lg_to()", op->name,
                                 name_of(op, 0).s, lg__tensor_text(first).s, name_of(op, i).s, lg__tensor_text(t).s);
-        return check_dtype(op, t, i);
+        return check_dtype(op, in, i);
 }
 
 /* Fast check of the common case. Returns true if all inputs are valid; false means that the full check must decide. */
