@@ -39,7 +39,7 @@ static lg__text order_hint(const lg__op *op, lg_tensor *const *in, int index)
         int used = snprintf(text.s, sizeof text.s, "; the order is (");
         bool swapped = false;
         for (int i = 0; i < op->operand_count; i++) {
-                swapped = swapped || (i != index && in[i] && in[i]->at.dtype == LG_I64);
+                swapped = swapped || (i != index && lg__is_address(in[i]) && in[i]->at.dtype == LG_I64);
                 used += snprintf(text.s + used, sizeof text.s - (size_t)used, "%s%s", i ? ", " : "", name_of(op, i).s);
         }
         snprintf(text.s + used, sizeof text.s - (size_t)used, ")");
