@@ -6,7 +6,8 @@
 
 /* Joins the group, if --group is given. Returns the device of this process. */
 lg_device ranks_open(run *r);
-/* Makes the network data-parallel. Returns false with an error if the processes have resumed different runs. */
+/* Makes the network data-parallel if there is a group. Returns false if an error is set, for example because the
+ * processes have resumed at different steps. */
 bool ranks_share(run *r);
 /* Returns whether this process is the one that prints and writes the files, rank 0. */
 bool ranks_first(const run *r);

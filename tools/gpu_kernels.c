@@ -111,7 +111,7 @@ static void make_transposed(work *w)
         w->x = lg_transpose(w->x, 0, 1);
 }
 
-/* Prepares an op that only writes x: half the bytes. */
+/* Prepares an op that reads no tensor and writes one of x's size: half the bytes of make_flat(). */
 static void make_written(work *w)
 {
         make_flat(w);

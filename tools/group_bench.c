@@ -64,7 +64,7 @@ static double measure_sum(lg_ctx *c, int64_t numbers)
         return least;
 }
 
-/* Calls all_reduce until ranks that began on one core have moved to cores of their own. */
+/* Calls all_reduce for `seconds`, so that ranks that began on one core can move to cores of their own. */
 static void warm(lg_ctx *c, lg_group *g, double seconds)
 {
         double times[MOST];

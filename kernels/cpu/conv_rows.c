@@ -2,7 +2,7 @@
  * the image where windows extend beyond it. */
 #include "conv.h"
 
-#define FEW_ROWS 4 /* minimum output rows of a part of one image */
+#define FEW_ROWS 4 /* output rows that a part of one image may always have */
 #define MOST_BYTES 0x1p28
 
 /* Returns the number of rows (d = 0) or columns (d = 1) of the input that `count` outputs read. */

@@ -7,7 +7,8 @@
 
 typedef void line_fn(int64_t n, int64_t step, const void *x, void *y);
 
-/* Sums one line of n elements with stride `step` (negative: backwards), from `nothing` on. Floats accumulate in f64. */
+/* Defines a function that writes the running sums, from `nothing` on, of one line of n elements with stride `step`
+ * (negative: backwards). Floats accumulate in f64. */
 #define LINE(name, type, sum_type, nothing, plus)                                                                      \
         static void name(int64_t n, int64_t step, const void *x, void *y)                                              \
         {                                                                                                              \

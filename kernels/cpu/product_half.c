@@ -124,7 +124,8 @@ static void pack_rows(const half_product *p, const uint16_t *from, int64_t count
                 p->words->across(count, lg_least(WIDTH, cols - j), from + j, p->g->b_row, p->b + j * steps, WIDTH);
 }
 
-/* Packs columns of B, as many as a vector has lanes at a time: as lines, which are then transposed. */
+/* Packs columns of B, as many at a time as a vector has lanes: converts each one to a line of words along k, unless it
+ * can be read in place, then transposes the lines. */
 static void pack_columns(const half_product *p, const uint16_t *from, int64_t count, int64_t steps, int64_t cols)
 {
         const int64_t line = p->b_lies ? p->g->b_col / 2 : APART;

@@ -24,7 +24,7 @@ static lg_dnn_library look(void)
         return library;
 }
 
-/* Returns the cuDNN library, which is loaded once per process. */
+/* Returns the cuDNN library, which is loaded once per process. Never NULL: `there` is false if it cannot be used. */
 const lg_dnn_library *lg_dnn_find(void)
 {
         static const lg_dnn_library library = look();

@@ -2,7 +2,8 @@
 #include "shape.h"
 #include "../philox.h"
 
-/* Applies dropout. Element i (row-major) takes word i % 4 of random block i / 4, so w keeps the elements' order. */
+/* Applies dropout. Element i (row-major) takes word i % 4 of random block i / 4, so the walk w must be row-major, with
+ * unsorted dimensions. */
 template <typename H, int V>
 static __global__ void dropout_loop(lg_walk<2> w, lg_dropout_args a, int64_t n, uint32_t limit, H scale)
 {

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define SPIN_SECONDS 2e-3     /* a wait spins (yielding the processor) for this time, then sleeps between checks */
-#define NAP_NANOSECONDS 50000 /* length of one sleep in a wait */
+#define NAP_NANOSECONDS 50000 /* length of one sleep of the host thread in a wait */
 
 double lg_nccl_now(void)
 {

@@ -57,7 +57,7 @@ typedef struct lg_group_open_options {
  * must do so one after the other, in the same order on all ranks. Fails with LG_ERR_COMM also if the module cannot be
  * loaded, if MPI fails, or if MPI finds one process of several, because the launcher belongs to another MPI.
  * Example: lg_group_open(c, .timeout = 60) */
-#define lg_group_open(...) LG_CALL1(lg_group_open_with, lg_group_open_options, lg_group_open_takes_c, P, __VA_ARGS__)
+#define lg_group_open(...) LG_CALL1(lg_group_open_with, lg_group_open_options, lg_group_open_takes_c, C, __VA_ARGS__)
 LG_API LG_NEW lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options);
 
 /* Splits a group: ranks that give the same color form a new group, in the order of their ranks. All ranks of g must

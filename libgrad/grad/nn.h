@@ -61,7 +61,7 @@ typedef struct lg_module_options {
 /* Makes a module of your own. type, which is not empty, names it in tables and messages. Without a forward the module
  * is a container of named children, which another module runs; it has either .forward or .forward_all.
  * Example: lg_nn_module(c, "Block", .forward = block, .user = p) */
-#define lg_nn_module(...) LG_CALL2(lg_nn_module_with, lg_module_options, lg_nn_module_takes_c_type, P, V, __VA_ARGS__)
+#define lg_nn_module(...) LG_CALL2(lg_nn_module_with, lg_module_options, lg_nn_module_takes_c_type, C, V, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg_module_options *options);
 
 /* The most levels of modules in modules, the outermost module included. So deep, a forward needs 80 kB of the stack,

@@ -41,7 +41,7 @@ typedef struct lg_scaler_options {
 /* Makes a scaler, which lg_checkpoint_add() saves. .init_scale is above 0 and in f32's range, .growth_factor above 1,
  * .backoff_factor between 0 and 1, and .growth_interval at least 1.
  * Example: lg_scaler_new(c, .growth_interval = 500) */
-#define lg_scaler_new(...) LG_CALL1(lg_scaler_new_with, lg_scaler_options, lg_scaler_new_takes_c, P, __VA_ARGS__)
+#define lg_scaler_new(...) LG_CALL1(lg_scaler_new_with, lg_scaler_options, lg_scaler_new_takes_c, C, __VA_ARGS__)
 LG_API LG_NEW lg_scaler *lg_scaler_new_with(lg_ctx *c, const lg_scaler_options *options);
 
 /* Frees a scaler. Fails with LG_ERR_STATE in a function given to lg_set_trace(). */

@@ -235,8 +235,9 @@ bool lg_backward_with(lg_tensor *loss, const lg_backward_options *options)
 {
         lg_backward_options o;
         lg_tensor *given = options && lg__take_without(options, &o, sizeof o) ? o.grad : NULL;
-        if (!loss)
-                return lg__fail(lg__ctx_of(given), LG_ERR_ARGUMENT, "lg_backward: loss is NULL");
+        if (!lg__is_address(loss))
+                return lg__fail(lg__ctx_of(given), LG_ERR_ARGUMENT, "lg_backward: loss is %s",
+                                loss ? "a number" : "NULL");
         lg__report_error(loss->ctx);
         return lg__same_context(loss, given, "lg_backward", "grad") && lg__check(loss, "lg_backward", "loss") &&
                lg__take(loss->ctx, "lg_backward", options, &o, sizeof o) && lg__backward("lg_backward", loss, o);
@@ -248,12 +249,14 @@ static bool check_lists(lg_ctx *c, lg_list outputs, lg_list inputs, const lg_gra
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: %lld outputs but %lld .grads%s", (long long)outputs.count,
                                 (long long)o->grads.count, o->grads.items ? "" : " in a list that is NULL");
         for (int64_t i = 0; i < outputs.count; i++)
-                if (!outputs.items[i])
-                        return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: output %lld is NULL", (long long)i);
+                if (!lg__is_address(outputs.items[i]))
+                        return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: output %lld is %s", (long long)i,
+                                        outputs.items[i] ? "a number" : "NULL");
         for (int64_t i = 0; i < inputs.count; i++) {
                 lg_tensor *t = inputs.items[i];
-                if (!t)
-                        return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: input %lld is NULL", (long long)i);
+                if (!lg__is_address(t))
+                        return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: input %lld is %s", (long long)i,
+                                        t ? "a number" : "NULL");
                 if (t->ctx != c)
                         return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: input %lld belongs to another context",
                                         (long long)i);

@@ -32,14 +32,20 @@ static lg__text number_hint(const lg_ctx *c, const lg__op *op)
         return text;
 }
 
-/* Returns a hint with the order of the operands if another one than `index` could be the indices. */
+/* Returns a hint with the order of the operands if operand i is floats where indices are taken, or the reverse, and
+ * another operand is what operand i must be. */
 static lg__text order_hint(const lg__op *op, lg_tensor *const *in, int index)
 {
+        const bool wants_index = lg__operand_of(op, index)->takes == LG__INDEX;
         lg__text text = {""};
         int used = snprintf(text.s, sizeof text.s, "; the order is (");
         bool swapped = false;
         for (int i = 0; i < op->operand_count; i++) {
-                swapped = swapped || (i != index && lg__is_address(in[i]) && in[i]->at.dtype == LG_I64);
+                swapped =
+                        swapped || (i != index && lg__is_address(in[i]) &&
+                                    (wants_index ? in[i]->at.dtype == LG_I64
+                                                 : in[index]->at.dtype == LG_I64 && lg__dtype_float(in[i]->at.dtype) &&
+                                                           !strcmp(name_of(op, i).s, "target")));
                 used += snprintf(text.s + used, sizeof text.s - (size_t)used, "%s%s", i ? ", " : "", name_of(op, i).s);
         }
         snprintf(text.s + used, sizeof text.s - (size_t)used, ")");
@@ -53,8 +59,8 @@ static bool check_dtype(const lg__op *op, lg_tensor *const *in, int i)
         if (takes < LG__FLOAT)
                 return true;
         if ((takes == LG__FLOAT || takes == LG__WEIGHT) && !lg__dtype_float(t->at.dtype))
-                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()",
-                                op->name, name_of(op, i).s, lg__tensor_text(t).s);
+                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()%s",
+                                op->name, name_of(op, i).s, lg__tensor_text(t).s, order_hint(op, in, i).s);
         if (takes == LG__INDEX && t->at.dtype != LG_I64)
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s; indices are i64: lg_cast(%s, LG_I64)%s", op->name,
                                 name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s, order_hint(op, in, i).s);

@@ -8,7 +8,7 @@ typedef struct trace {
         lg__observer observer;
         lg_trace_fn *fn; /* NULL: the trace was ended while the function runs */
         lg_trace_options options;
-        double op_start, fused_start; /* when the op or the derivative started, in seconds */
+        double op_start, fused_start; /* start of the running op; start of the running fused derivative; in seconds */
 } trace;
 
 static trace *trace_of(lg__observer *o)

@@ -118,8 +118,8 @@ static const char *nearest(lg_module *m, search *s)
         return lg__near_words(&s->near);
 }
 
-/* Returns the part of one of the kinds at the end of a path, or NULL; *ret_at and *ret_name are the module and the name
- * where the search ended, NULL if a module on the way is missing. */
+/* Returns the part of one of the kinds at the end of a path, or NULL. Stores where the search ended: in *ret_at the
+ * module, or NULL if one on the way is missing; in *ret_name the rest of the path, never NULL. */
 static lg__part *part_at(const lg_module *m, const char *path, int kinds, const lg_module **ret_at,
                          const char **ret_name)
 {

@@ -93,8 +93,9 @@ static lg_tensor *pad_along(const lg__call *call, lg_tensor *x, int dim, int64_t
         const int64_t longer = before > after ? before : after;
         if (longer > 0 && (n == 0 || (mode != LG_PAD_REPLICATE && longer > most)))
                 return lg__fail(call->ctx, LG_ERR_SHAPE,
-                                "pad: x is %s; dimension %d has no elements to pad it by %lld and %lld",
-                                lg__tensor_text(call->in[0]).s, dim, (long long)before, (long long)after);
+                                "pad: x is %s; pads of dimension %d are %lld and %lld, but at most %lld in this mode",
+                                lg__tensor_text(call->in[0]).s, dim, (long long)before, (long long)after,
+                                (long long)(n == 0 ? 0 : most));
         const int64_t size = n + before + after;
         int64_t *sources = lg__alloc(call->ctx, (size_t)(size + 1) * sizeof *sources);
         if (!sources)

@@ -1,6 +1,7 @@
 /* split.c - splits a tensor along a dimension: split, chunk, unbind.
  *
- * The pieces are slices; 2 to LG__MAX_OUT pieces are the results of one op, `pieces`, whose dx joins their gradients.
+ * The pieces are views of x. If split or chunk makes 2 to LG__MAX_OUT pieces, they are the results of one op, `pieces`,
+ * whose dx joins their gradients; else each is the result of its own slice or select.
  */
 #include <string.h>
 #include "graph/op.h"

@@ -18,15 +18,15 @@
 static lg_dtype dtype;
 #undef lg_nn_conv2d
 #define lg_nn_conv2d(...)                                                                                              \
-        LG_CALL4(lg_nn_conv2d_with, lg_conv2d_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, P, I, I, I,           \
+        LG_CALL4(lg_nn_conv2d_with, lg_conv2d_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, C, I, I, I,           \
                  __VA_ARGS__, .dtype = dtype)
 #undef lg_nn_linear
 #define lg_nn_linear(...)                                                                                              \
-        LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, P, I, I, __VA_ARGS__,              \
+        LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, C, I, I, __VA_ARGS__,              \
                  .dtype = dtype)
 #undef lg_nn_batch_norm2d
 #define lg_nn_batch_norm2d(...)                                                                                        \
-        LG_CALL2(lg_nn_batch_norm2d_with, lg_batch_norm_layer_options, lg_nn_batch_norm2d_takes_c_channels, P, I,      \
+        LG_CALL2(lg_nn_batch_norm2d_with, lg_batch_norm_layer_options, lg_nn_batch_norm2d_takes_c_channels, C, I,      \
                  __VA_ARGS__, .dtype = dtype)
 #include "../../models/lenet.c"
 #include "../../models/resnet.c"
