@@ -262,6 +262,8 @@ TEST_CASE(errors)
         lg_tensor *t = lg_ones(c, LG_SHAPE(2), .dtype = LG_I64);
         assert_fails(c, lg_nll(x, NULL), LG_ERR_ARGUMENT, "nll: target is NULL");
         assert_fails(c, lg_nll(i, t), LG_ERR_DTYPE, "nll: x is i64");
+        assert_fails(c, lg_nll(t, x), LG_ERR_DTYPE, "nll: x is i64 (2,)");
+        assert_fails(c, lg_cross_entropy(i, x), LG_ERR_DTYPE, "the order is (x, target");
         assert_fails(c, lg_nll(x, x), LG_ERR_DTYPE, "nll: target is f32");
         assert_fails(c, lg_nll(x, i), LG_ERR_SHAPE, "nll: x is");
         assert_fails(c, lg_nll(x, t, .weight = lg_ones(c, LG_SHAPE(2))), LG_ERR_SHAPE, "nll: weight is");

@@ -190,7 +190,7 @@ static bool start(call *k, lg_tensor *y, lg_tensor *given)
                 return lg__fail(
                         k->ctx, LG_ERR_STATE,
                         "%s: the output needs no gradient: nothing it was made of requires grad, or it was made "
-                        "under lg_no_grad",
+                        "under lg_no_grad or by lg_grad without .create_graph",
                         k->name);
         if (k->only_needed && !mark_needed(k, y->node))
                 return false;

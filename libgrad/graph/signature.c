@@ -34,13 +34,13 @@ static lg__text number_hint(const lg_ctx *c, const lg__op *op)
 
 /* Returns a hint with the order of the operands if operand i is floats where indices are taken, or the reverse, and
  * another operand is what operand i must be. */
-static lg__text order_hint(const lg__op *op, lg_tensor *const *in, int index)
+static lg__text order_hint(const lg__op *op, lg_tensor *const *in, int in_count, int index)
 {
         const bool wants_index = lg__operand_of(op, index)->takes == LG__INDEX;
         lg__text text = {""};
         int used = snprintf(text.s, sizeof text.s, "; the order is (");
         bool swapped = false;
-        for (int i = 0; i < op->operand_count; i++) {
+        for (int i = 0; i < in_count; i++) {
                 swapped =
                         swapped || (i != index && lg__is_address(in[i]) &&
                                     (wants_index ? in[i]->at.dtype == LG_I64
@@ -52,7 +52,7 @@ static lg__text order_hint(const lg__op *op, lg_tensor *const *in, int index)
         return swapped ? text : (lg__text){""};
 }
 
-static bool check_dtype(const lg__op *op, lg_tensor *const *in, int i)
+static bool check_dtype(const lg__op *op, lg_tensor *const *in, int in_count, int i)
 {
         const lg_tensor *t = in[i];
         const lg__class takes = lg__operand_of(op, i)->takes;
@@ -60,17 +60,18 @@ static bool check_dtype(const lg__op *op, lg_tensor *const *in, int i)
                 return true;
         if ((takes == LG__FLOAT || takes == LG__WEIGHT) && !lg__dtype_float(t->at.dtype))
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()%s",
-                                op->name, name_of(op, i).s, lg__tensor_text(t).s, order_hint(op, in, i).s);
+                                op->name, name_of(op, i).s, lg__tensor_text(t).s, order_hint(op, in, in_count, i).s);
         if (takes == LG__INDEX && t->at.dtype != LG_I64)
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s; indices are i64: lg_cast(%s, LG_I64)%s", op->name,
-                                name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s, order_hint(op, in, i).s);
+                                name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s,
+                                order_hint(op, in, in_count, i).s);
         if (takes == LG__MASK && t->at.dtype != LG_BOOL)
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not bool: lg_cast(%s, LG_BOOL)", op->name,
                                 name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s);
         return true;
 }
 
-static bool check(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int i)
+static bool check(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_count, int i)
 {
         const lg_tensor *t = in[i], *first = in[0];
         if (!t)
@@ -84,7 +85,7 @@ static bool check(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int i)
         if (t->storage->device != first->storage->device && !(op->flags & LG__ACROSS))
                 return lg__fail(c, LG_ERR_DEVICE, "%s: %s is %s but %s is %s; move one with lg_to()", op->name,
                                 name_of(op, 0).s, lg__tensor_text(first).s, name_of(op, i).s, lg__tensor_text(t).s);
-        return check_dtype(op, in, i);
+        return check_dtype(op, in, in_count, i);
 }
 
 /* Fast check of the common case. Returns true if all inputs are valid; false means that the full check must decide. */
@@ -116,7 +117,7 @@ lg_ctx *lg__accept(const lg__op *op, lg_tensor *const *in, int in_count)
         if (!lg__ok(c))
                 return NULL;
         for (int i = 0; i < in_count; i++)
-                if (!check(op, c, in, i))
+                if (!check(op, c, in, in_count, i))
                         return NULL;
         return c;
 }
