@@ -40,7 +40,7 @@ static lg__text order_hint(const lg__op *op, lg_tensor *const *in, int in_count,
         lg__text text = {""};
         int used = snprintf(text.s, sizeof text.s, "; the order is (");
         bool swapped = false;
-        for (int i = 0; i < in_count; i++) {
+        for (int i = 0; i < in_count && i < op->operand_count; i++) {
                 swapped =
                         swapped || (i != index && lg__is_address(in[i]) &&
                                     (wants_index ? in[i]->at.dtype == LG_I64
