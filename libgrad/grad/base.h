@@ -98,21 +98,27 @@ typedef struct lg_ema lg_ema;             /* an exponential moving average of pa
 #define LG_LOCAL_(name, line) LG_LOCAL__(name, line)
 #define LG_LOCAL__(name, line) name##line
 
-/* LG_CALL2(f, type, takes, P, I, a, b, .option = value) is f(a, b, options). A missing positional argument becomes
- * `takes`, an undeclared name that spells out which arguments the call takes. C, P, I and V say what each of them is: a
- * context, and no other pointer; a pointer, and no number; a whole number, and neither 0.5 nor (3, 5); any value. */
+/* p, which does not compile with the message `text` if it is a pointer to something else than `type`; expands p three
+ * times, so it is for arguments that are mostly variables. */
 #ifdef __cplusplus
-#define LG_AS_C(a, takes) (a)
+#define LG_IS(type, p, text) (p)
 #else
-#define LG_AS_C(a, takes)                                                                                              \
+#define LG_IS(type, p, text)                                                                                           \
         ((void)sizeof(struct {                                                                                         \
-                 _Static_assert(__builtin_types_compatible_p(__typeof__(a), lg_ctx *) ||                               \
-                                        __builtin_types_compatible_p(__typeof__(a), void *),                           \
-                                "the first argument is a context: " #takes);                                           \
+                 _Static_assert(__builtin_types_compatible_p(__typeof__(p), type *) ||                                 \
+                                        __builtin_types_compatible_p(__typeof__(p), void *),                           \
+                                text);                                                                                 \
                  char c;                                                                                               \
          }),                                                                                                           \
-         (a))
+         (p))
 #endif
+
+/* LG_CALL2(f, type, takes, P, I, a, b, .option = value) is f(a, b, options). A missing positional argument becomes
+ * `takes`, an undeclared name that spells out which arguments the call takes. C, M, P, I and V say what each of them
+ * is: a context or a module, and no other pointer; a pointer, and no number; a whole number, and neither 0.5 nor (3,
+ * 5); any value. */
+#define LG_AS_C(a, takes) LG_IS(lg_ctx, a, "the first argument is a context: " #takes)
+#define LG_AS_M(a, takes) LG_IS(lg_module, a, "the first argument is a module: " #takes)
 #define LG_AS_P(a, takes) &*(a)
 #define LG_AS_I(a, takes) (~~(a) + 0 * (int)sizeof LG_TEXT(LG_ONE a))
 #define LG_AS_V(a, takes) (a)

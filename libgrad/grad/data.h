@@ -338,7 +338,7 @@ LG_API lg_loader *lg_loader_restart(lg_loader *l);
 /* The first value of the batch of lg_each_batch(). */
 #define LG_FIRST_BATCH(l)                                                                                              \
         {                                                                                                              \
-                .loader = (l)                                                                                          \
+                .loader = LG_IS(lg_loader, l, "the second argument is a loader: lg_each_batch(b, l)")                  \
         }
 #endif
 

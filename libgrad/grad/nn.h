@@ -94,15 +94,17 @@ LG_API lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor
 /* Runs m on one or several inputs and returns its result. If m has several results, returns the first and frees others.
  * Examples: lg_forward(net, x), lg_forward(net, x, mask) */
 #define lg_forward(...)                                                                                                \
-        lg_forward_list(LG_ARG1(__VA_ARGS__),                                                                          \
+        lg_forward_list(LG_IS(lg_module, LG_ARG1(__VA_ARGS__), "the first argument is a module: lg_forward(m, x)"),    \
                         LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_forward_takes_m_inputs), LG_TAIL2(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs);
 
 /* Runs m and stores all its results in *out, an lg_outputs. If it fails, returns false and sets out->count to 0.
  * Example: lg_forward_all(lstm, &out, x, h) */
 #define lg_forward_all(...)                                                                                            \
-        lg_forward_all_list(LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, lg_forward_all_takes_m_out_inputs),             \
-                            sizeof(lg_outputs), LG_ARRAY(lg_tensor, LG_TAIL2(__VA_ARGS__)))
+        lg_forward_all_list(                                                                                           \
+                LG_IS(lg_module, LG_ARG1(__VA_ARGS__), "the first argument is a module: lg_forward_all(m, &out, x)"),  \
+                LG_ARG2(__VA_ARGS__, lg_forward_all_takes_m_out_inputs), sizeof(lg_outputs),                           \
+                LG_ARRAY(lg_tensor, LG_TAIL2(__VA_ARGS__)))
 LG_API bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *const *inputs);
 
 /* Runs m as lg_forward() does, but with the tensors of params in place of its parameters (PyTorch's functional_call),
@@ -112,7 +114,9 @@ LG_API bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_t
  * (LG_ERR_STATE).
  * Example: lg_forward_params(net, LG_LIST(w, b), x) */
 #define lg_forward_params(...)                                                                                         \
-        lg_forward_params_list(LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, lg_forward_params_takes_m_params_inputs),    \
+        lg_forward_params_list(LG_IS(lg_module, LG_ARG1(__VA_ARGS__),                                                  \
+                                     "the first argument is a module: lg_forward_params(m, params, x)"),               \
+                               LG_ARG2(__VA_ARGS__, lg_forward_params_takes_m_params_inputs),                          \
                                LG_ARRAY(lg_tensor, LG_TAIL2(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params, lg_tensor *const *inputs);
 
@@ -126,8 +130,9 @@ LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params,
  * no parameter requires grad, it counts as a constant. While nothing is recorded, this is lg_forward().
  * Example: lg_recompute(net, x) */
 #define lg_recompute(...)                                                                                              \
-        lg_recompute_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recompute_takes_m_inputs), \
-                                                         LG_TAIL2(__VA_ARGS__)))
+        lg_recompute_list(                                                                                             \
+                LG_IS(lg_module, LG_ARG1(__VA_ARGS__), "the first argument is a module: lg_recompute(m, x)"),          \
+                LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recompute_takes_m_inputs), LG_TAIL2(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_recompute_list(lg_module *m, lg_tensor *const *inputs);
 
 /* Makes a Sequential run its children as lg_recompute() does, n at a time, whenever its forward is recorded; the last
@@ -214,7 +219,7 @@ typedef struct lg_clone_options {
  * the same parameters frozen, without gradients and hooks. The copy has no parent and belongs to the context. Fails
  * with LG_ERR_STATE also if a module of your own has .user but no .clone, or if its .clone fails.
  * Example: lg_module_clone(net, .device = lg_cpu()) */
-#define lg_module_clone(...) LG_CALL1(lg_module_clone_with, lg_clone_options, lg_module_clone_takes_m, P, __VA_ARGS__)
+#define lg_module_clone(...) LG_CALL1(lg_module_clone_with, lg_clone_options, lg_module_clone_takes_m, M, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_module_clone_with(lg_module *m, const lg_clone_options *options);
 
 /* ---- printing ----
