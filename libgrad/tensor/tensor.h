@@ -68,18 +68,18 @@ static inline void lg__tensor_hold(lg_tensor **held, lg_tensor *t)
 void lg__tensor_disown(lg_tensor *t);
 /* Returns whether t is a live tensor whose context has no error. Sets an error "op: argument ..." if t was freed. */
 bool lg__check(const lg_tensor *t, const char *op, const char *argument);
+/* Returns whether p can be a tensor: NULL and small numbers, which C converts to pointers with a warning, cannot. */
+static inline bool lg__is_address(const void *p)
+{
+        return (uintptr_t)p >= 4096;
+}
 /* Returns whether t, which may be NULL, belongs to context c. If not, sets an error in c or, if c has one already, in
  * t's context. Must be called before lg__check(), which sees only the tensor's own context. */
 bool lg__in_context(lg_ctx *c, const lg_tensor *t, const char *op, const char *argument);
 /* Checks that x and y, either of which may be NULL, belong to one context, as lg__in_context() does. */
 static inline bool lg__same_context(const lg_tensor *x, const lg_tensor *y, const char *op, const char *argument)
 {
-        return !x || lg__in_context(x->ctx, y, op, argument);
-}
-/* Returns whether p can be a tensor: NULL and small numbers, which C converts to pointers with a warning, cannot. */
-static inline bool lg__is_address(const void *p)
-{
-        return (uintptr_t)p >= 4096;
+        return !lg__is_address(x) || lg__in_context(x->ctx, y, op, argument);
 }
 /* Returns the context of a tensor, even of a freed one, so that errors can be set in it. If t is no address, returns
  * NULL. */
