@@ -52,8 +52,7 @@ static lg_module *make_gpt(lg_ctx *c)
                                 lg_nn_layer_norm(c, LG_SHAPE(DIM)), lg_nn_linear(c, DIM, 256));
 }
 
-/* Prints "The" and a continuation; each byte is drawn from the probabilities that the network computes from up to
- * LENGTH bytes before. */
+/* Prints "The" and a continuation, each byte drawn from the probabilities given the last LENGTH bytes. */
 static void print_sample(lg_ctx *c, lg_module *gpt)
 {
         int64_t text[SAMPLE] = {'T', 'h', 'e'};

@@ -26,15 +26,13 @@ static lg_tensor *loss_of(lg_module *net, lg_tensor *const *weights, lg_tensor *
         return lg_mse(lg_forward_params(net, LG_LIST_OF(PARAMETERS, weights), x), y);
 }
 
-/* Computes the gradients of the loss with respect to the weights w, with a graph, so that they can be differentiated
- * again. */
+/* Computes the gradients of the loss with respect to the weights w, which can be differentiated again. */
 static void gradients(lg_module *net, lg_tensor *const *w, lg_tensor *x, lg_tensor *y, lg_tensor **ret)
 {
         lg_grad(LG_LIST(loss_of(net, w, x, y)), LG_LIST_OF(PARAMETERS, w), .result = ret, .create_graph = true);
 }
 
-/* Returns the loss of a new task on new points after one step of gradient descent; *before is the loss without the
- * step. */
+/* Returns a new task's loss on new points after one step of gradient descent; *before is that without the step. */
 static lg_tensor *adapted_loss(lg_ctx *c, lg_module *net, lg_tensor **before)
 {
         lg_tensor *x[2], *y[2], *grads[PARAMETERS], *adapted[PARAMETERS], *const *weights = lg_parameters(net).items;
@@ -46,8 +44,7 @@ static lg_tensor *adapted_loss(lg_ctx *c, lg_module *net, lg_tensor **before)
         return loss_of(net, adapted, x[1], y[1]);
 }
 
-/* Returns the relative error of the Hessian times a random v, in the rows of the hidden weight, against the difference
- * of the gradients at w + eps v and w - eps v. */
+/* Returns the relative error of the hidden weight's Hessian times a random v against gradients at w +- eps v. */
 static double check_product(lg_ctx *c, lg_module *net, double eps)
 {
         lg_tensor *x[2], *y[2], *g[PARAMETERS], *high[PARAMETERS], *low[PARAMETERS], *dot = lg_scalar(c, 0);

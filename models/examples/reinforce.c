@@ -22,8 +22,7 @@ typedef struct rollout {
         int64_t action[LIMIT][EPISODES];     /* 0: push to the left, 1: to the right */
 } rollout;
 
-/* Advances the state s by 0.02 s: a cart (1 kg) with a pole (0.1 kg, 1 m) is pushed with 10 N. Returns false if the
- * pole fell or the cart left the track. */
+/* Pushes a cart (1 kg) with a pole (0.1 kg, 1 m) by 10 N for 0.02 s. Returns false if the pole falls or it leaves. */
 static bool move_cart(float s[4], int64_t action)
 {
         double sine = sin(s[2]), cosine = cos(s[2]);

@@ -42,8 +42,7 @@ static lg_tensor *gradient_penalty(lg_ctx *c, lg_module *critic, lg_tensor *real
         return lg_mean(lg_square(lg_sub_scalar(lg_norm(slope, .dims = LG_DIMS(1)), 1)));
 }
 
-/* Makes one step of the critic, which maximises the distance between real and fake points minus 0.1 times the gradient
- * penalty. Returns the distance. */
+/* Makes a step of the critic, to a greater distance of real and fake points less the penalty; returns the distance. */
 static double train_critic(lg_ctx *c, lg_module *critic, lg_module *generator, lg_optimizer *opt)
 {
         lg_tensor *real = real_points(c, BATCH), *fake = lg_detach(fake_points(c, generator, BATCH));
@@ -54,8 +53,7 @@ static double train_critic(lg_ctx *c, lg_module *critic, lg_module *generator, l
         return lg_item(distance);
 }
 
-/* Prints the share of generated points within four standard deviations of a mode, and the number of modes with at least
- * half of their expected points. */
+/* Prints the share of points within four standard deviations of a mode, and the modes with half of their points. */
 static void print_hits(lg_ctx *c, lg_module *generator)
 {
         float points[SAMPLES][2] = {{0}};

@@ -515,6 +515,7 @@ void nested(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *b,
                 lg_nn_residual(c, lg_nn_sequential(c, lg_nn_conv2d(c, 4, 4, 3, .padding = 1), lg_nn_relu(c)),
                                .shortcut = lg_nn_sequential(c, lg_nn_identity(c))),
                 lg_nn_module(c, "Block", .forward = forward));
+        lg_module_replace(net, "0", lg_nn_residual(c, lg_nn_identity(c), .shortcut = lg_nn_identity(c)));
         lg_module_print(stdout, lg_nn_linear(c, 2, 3, .no_bias = true), .inputs = LG_LIST(lg_zeros(c, LG_SHAPE(1, 2))));
 #endif
 }
