@@ -250,7 +250,11 @@ bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user)
 
 bool lg_unhook(lg_tensor *t, lg_hook_fn *fn, void *user)
 {
-        if (!lg__check(t, "lg_unhook", "t") || !t->node || !t->node->hooks || !fn)
+        if (!lg__check(t, "lg_unhook", "t"))
+                return false;
+        if (!fn)
+                return lg__fail(t->ctx, LG_ERR_ARGUMENT, "lg_unhook: fn is NULL");
+        if (!t->node || !t->node->hooks)
                 return false;
         lg__hook *last = t->node->hooks, *before = NULL, *at = last;
         do { /* from the first hook to the last one */
