@@ -24,7 +24,7 @@
 
 /* The compiler's messages name the call in the program, and leave out the macros below that it expands to. */
 
-#if defined(__GNUC__) && !defined(LG_SHOW_MACROS)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus) && !defined(LG_SHOW_MACROS)
 #pragma GCC system_header
 #endif
 

@@ -220,8 +220,8 @@ typedef struct lg_graph_dot_options {
 /* Writes the graph behind t to f in Graphviz's dot language: a box for each op with the shape of its result (views have
  * no frame), an ellipse for each leaf, arrows along the forward. Ops that were recorded while lg_set_trace() or
  * lg_set_anomaly() was on are grouped by module, in graphs of up to 5000 nodes. `dot -Tsvg graph.dot > graph.svg` draws
- * the file. Works while an error is set. Fails with LG_ERR_IO if f cannot be written. Example: lg_graph_dot(f, loss,
- * .module = net) */
+ * the file. Works while an error is set. Fails with LG_ERR_IO if f cannot be written.
+ * Example: lg_graph_dot(f, loss, .module = net) */
 #define lg_graph_dot(...) LG_CALL2(lg_graph_dot_with, lg_graph_dot_options, lg_graph_dot_takes_f_t, V, V, __VA_ARGS__)
 LG_API bool lg_graph_dot_with(FILE *f, const lg_tensor *t, const lg_graph_dot_options *options);
 

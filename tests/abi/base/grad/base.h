@@ -22,6 +22,12 @@
 #include <stdio.h>
 #include "grad/types.h"
 
+/* The compiler's messages name the call in the program, and leave out the macros below that it expands to. */
+
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus) && !defined(LG_SHOW_MACROS)
+#pragma GCC system_header
+#endif
+
 /* ---- attributes of declarations ----
  *
  * LG_API marks a function that the library exports. LG_PRINTF lets the compiler check a format and its arguments.
@@ -92,22 +98,51 @@ typedef struct lg_ema lg_ema;             /* an exponential moving average of pa
 #define LG_LOCAL_(name, line) LG_LOCAL__(name, line)
 #define LG_LOCAL__(name, line) name##line
 
-/* LG_CALL2(f, type, takes, a, b, .option = value) is f(a, b, options). A missing positional argument becomes `takes`,
- * an undeclared name that spells out which arguments the call takes. */
+/* p, which does not compile with the message `text` if it is a pointer to something else than `type`; expands p three
+ * times, so it is for arguments that are mostly variables. */
+#ifdef __cplusplus
+#define LG_IS(type, p, text) (p)
+#else
+#define LG_IS(type, p, text)                                                                                           \
+        ((void)sizeof(struct {                                                                                         \
+                 _Static_assert(__builtin_types_compatible_p(__typeof__(p), type *) ||                                 \
+                                        __builtin_types_compatible_p(__typeof__(p), void *),                           \
+                                text);                                                                                 \
+                 char c;                                                                                               \
+         }),                                                                                                           \
+         (p))
+#endif
+
+/* LG_CALL2(f, type, takes, P, I, a, b, .option = value) is f(a, b, options). A missing positional argument becomes
+ * `takes`, an undeclared name that spells out which arguments the call takes. C, M, P, I and V say what each of them
+ * is: a context or a module, and no other pointer; a pointer, and no number; a whole number, and neither 0.5 nor (3,
+ * 5); any value. */
+#define LG_AS_C(a, takes) LG_IS(lg_ctx, a, "the first argument is a context: " #takes)
+#define LG_AS_M(a, takes) LG_IS(lg_module, a, "the first argument is a module: " #takes)
+#define LG_AS_P(a, takes) &*(a)
+#define LG_AS_I(a, takes) (~~(a) + 0 * (int)sizeof LG_TEXT(LG_ONE a))
+#define LG_AS_V(a, takes) (a)
+#define LG_ONE(a) a
+#define LG_TEXT(...) LG_TEXT_(__VA_ARGS__)
+#define LG_TEXT_(...) #__VA_ARGS__
 #define LG_CALL0(f, type, ...) f(LG_OPTIONS(type, __VA_ARGS__))
-#define LG_CALL1(f, type, takes, ...) f((LG_ARG1(__VA_ARGS__)), LG_OPTIONS(type, LG_TAIL1(__VA_ARGS__)))
-#define LG_CALL2(f, type, takes, ...)                                                                                  \
-        f((LG_ARG1(__VA_ARGS__)), (LG_ARG2(__VA_ARGS__, takes)), LG_OPTIONS(type, LG_TAIL2(__VA_ARGS__)))
-#define LG_CALL3(f, type, takes, ...)                                                                                  \
-        f((LG_ARG1(__VA_ARGS__)), (LG_ARG2(__VA_ARGS__, takes)), (LG_ARG3(__VA_ARGS__, takes, takes)),                 \
-          LG_OPTIONS(type, LG_TAIL3(__VA_ARGS__)))
-#define LG_CALL4(f, type, takes, ...)                                                                                  \
-        f((LG_ARG1(__VA_ARGS__)), (LG_ARG2(__VA_ARGS__, takes)), (LG_ARG3(__VA_ARGS__, takes, takes)),                 \
-          (LG_ARG4(__VA_ARGS__, takes, takes, takes)), LG_OPTIONS(type, LG_TAIL4(__VA_ARGS__)))
-#define LG_CALL5(f, type, takes, ...)                                                                                  \
-        f((LG_ARG1(__VA_ARGS__)), (LG_ARG2(__VA_ARGS__, takes)), (LG_ARG3(__VA_ARGS__, takes, takes)),                 \
-          (LG_ARG4(__VA_ARGS__, takes, takes, takes)), (LG_ARG5(__VA_ARGS__, takes, takes, takes, takes)),             \
-          LG_OPTIONS(type, LG_TAIL5(__VA_ARGS__)))
+#define LG_CALL1(f, type, takes, A, ...)                                                                               \
+        f(LG_AS_##A(LG_ARG1(__VA_ARGS__), takes), LG_OPTIONS(type, LG_TAIL1(__VA_ARGS__)))
+#define LG_CALL2(f, type, takes, A, B, ...)                                                                            \
+        f(LG_AS_##A(LG_ARG1(__VA_ARGS__), takes), LG_AS_##B(LG_ARG2(__VA_ARGS__, takes), takes),                       \
+          LG_OPTIONS(type, LG_TAIL2(__VA_ARGS__)))
+#define LG_CALL3(f, type, takes, A, B, C, ...)                                                                         \
+        f(LG_AS_##A(LG_ARG1(__VA_ARGS__), takes), LG_AS_##B(LG_ARG2(__VA_ARGS__, takes), takes),                       \
+          LG_AS_##C(LG_ARG3(__VA_ARGS__, takes, takes), takes), LG_OPTIONS(type, LG_TAIL3(__VA_ARGS__)))
+#define LG_CALL4(f, type, takes, A, B, C, D, ...)                                                                      \
+        f(LG_AS_##A(LG_ARG1(__VA_ARGS__), takes), LG_AS_##B(LG_ARG2(__VA_ARGS__, takes), takes),                       \
+          LG_AS_##C(LG_ARG3(__VA_ARGS__, takes, takes), takes),                                                        \
+          LG_AS_##D(LG_ARG4(__VA_ARGS__, takes, takes, takes), takes), LG_OPTIONS(type, LG_TAIL4(__VA_ARGS__)))
+#define LG_CALL5(f, type, takes, A, B, C, D, E, ...)                                                                   \
+        f(LG_AS_##A(LG_ARG1(__VA_ARGS__), takes), LG_AS_##B(LG_ARG2(__VA_ARGS__, takes), takes),                       \
+          LG_AS_##C(LG_ARG3(__VA_ARGS__, takes, takes), takes),                                                        \
+          LG_AS_##D(LG_ARG4(__VA_ARGS__, takes, takes, takes), takes),                                                 \
+          LG_AS_##E(LG_ARG5(__VA_ARGS__, takes, takes, takes, takes), takes), LG_OPTIONS(type, LG_TAIL5(__VA_ARGS__)))
 
 /* ---- options ----
  *
@@ -179,7 +214,15 @@ __extension__ typedef struct lg_nothing {
 
 /* A pointer to options, for a function that ends in _with; valid until the end of the block, in C++ of the statement.
  * Example: lg_zeros_with(c, LG_SHAPE(2, 3), LG_OPTIONS(lg_create_options, .dtype = LG_F32)) */
-#define LG_OPTIONS(type, ...) (&(type){.size_ = sizeof(type), __VA_ARGS__})
+#define LG_OPTIONS(type, ...) (LG_NAMED(__VA_ARGS__), &(type){.size_ = sizeof(type), __VA_ARGS__})
+
+/* Nothing, or in gcc, where a value without a name is only a warning, an error if the first option has no name. */
+#if defined(__GNUC__) && !defined(__clang__)
+void lg_an_option_needs_its_name(void) __attribute__((error("an option needs its name: .option = value")));
+#define LG_NAMED(...) (__builtin_strncmp(LG_TEXT(__VA_ARGS__) ".", ".", 1) ? lg_an_option_needs_its_name() : (void)0)
+#else
+#define LG_NAMED(...) (void)0
+#endif
 #endif
 
 /* The value zero, for a floating-point or an integer option whose default is another value: .eps = LG_ZERO, .patience =
@@ -379,13 +422,10 @@ typedef lg_names lg_names_in;
 #define LG_WHOLE(type, ...) (LG_COUNT(type, ~+__VA_ARGS__) + 0 * (int)LG_WHOLE_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0))
 #define LG_WHOLE_(a, b, c, d, e, f, g, h, ...)                                                                         \
         (sizeof(~+(a) | ~+(b) | ~+(c) | ~+(d) | ~+(e) | ~+(f) | ~+(g) | ~+(h)) + sizeof LG_TEXT(LG_ONE a))
-#define LG_ONE(a) a
 
 /* The same for numbers with fractions, to which 0.0 is added. */
 #define LG_REAL(...) (LG_COUNT(double, 0.0 + __VA_ARGS__) + 0 * (int)LG_REAL_(__VA_ARGS__, 0))
 #define LG_REAL_(a, ...) (sizeof(0.0 + (a)) + sizeof LG_TEXT(LG_ONE a))
-#define LG_TEXT(...) LG_TEXT_(__VA_ARGS__)
-#define LG_TEXT_(...) #__VA_ARGS__
 
 /* A device of a type: LG_DEVICE(LG_DEVICE_CUDA, 0) is cuda:0. */
 #define LG_DEVICE(type_, index_) ((lg_device){.type = (type_), .index = (index_)})

@@ -57,6 +57,10 @@ typedef lg_tensor *lg_hook_fn(lg_tensor *grad, void *user);
  * One that a hook adds runs from the next gradient on. Fails with LG_ERR_STATE if t needs no gradient. */
 LG_API bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user);
 
+/* Removes the latest hook of t that was added with this fn and user, also while a backward runs. Returns false without
+ * an error if there is none. */
+LG_API bool lg_unhook(lg_tensor *t, lg_hook_fn *fn, void *user);
+
 /* ---- backward ---- */
 
 typedef struct lg_backward_options {
@@ -73,7 +77,7 @@ typedef struct lg_backward_options {
  * graph saved; and with the error that a hook or custom op set. After a failure some leaves may have received their
  * gradient and some ops may have freed what they saved: clear the gradients and run the forward again.
  * Example: lg_backward(loss, .retain_graph = true) */
-#define lg_backward(...) LG_CALL1(lg_backward_with, lg_backward_options, lg_backward_takes_loss, __VA_ARGS__)
+#define lg_backward(...) LG_CALL1(lg_backward_with, lg_backward_options, lg_backward_takes_loss, P, __VA_ARGS__)
 LG_API bool lg_backward_with(lg_tensor *loss, const lg_backward_options *options);
 
 typedef struct lg_grad_options {
@@ -89,7 +93,7 @@ typedef struct lg_grad_options {
  * innermost open scope. A gradient is NULL if no output depends on that input, and all are NULL on failure, so check
  * lg_error(). Fails with LG_ERR_STATE if an input or output needs no gradient, and otherwise as lg_backward() does.
  * Example: lg_grad(LG_LIST(y), LG_LIST(x), .create_graph = true) */
-#define lg_grad(...) LG_CALL2(lg_grad_with, lg_grad_options, lg_grad_takes_outputs_inputs, __VA_ARGS__)
+#define lg_grad(...) LG_CALL2(lg_grad_with, lg_grad_options, lg_grad_takes_outputs_inputs, V, V, __VA_ARGS__)
 LG_API lg_tensor *lg_grad_with(lg_list_in outputs, lg_list_in inputs, const lg_grad_options *options);
 
 /* ---- grad mode ---- */
@@ -204,7 +208,7 @@ typedef struct lg_custom_options {
  * runs when the recorded op is freed, or before lg_custom() returns if it fails or records nothing. Fails with
  * LG_ERR_STATE if .forward returns false without an error or leaves an output NULL, and with the error of .forward.
  * Example: lg_custom(c, "cube", LG_LIST(x), .forward = cube, .backward = cube_backward) */
-#define lg_custom(...) LG_CALL3(lg_custom_with, lg_custom_options, lg_custom_takes_c_name_inputs, __VA_ARGS__)
+#define lg_custom(...) LG_CALL3(lg_custom_with, lg_custom_options, lg_custom_takes_c_name_inputs, C, V, V, __VA_ARGS__)
 LG_API lg_tensor *lg_custom_with(lg_ctx *c, const char *name, lg_list_in inputs, const lg_custom_options *options);
 
 /* ---- the graph as a picture ---- */
@@ -216,9 +220,9 @@ typedef struct lg_graph_dot_options {
 /* Writes the graph behind t to f in Graphviz's dot language: a box for each op with the shape of its result (views have
  * no frame), an ellipse for each leaf, arrows along the forward. Ops that were recorded while lg_set_trace() or
  * lg_set_anomaly() was on are grouped by module, in graphs of up to 5000 nodes. `dot -Tsvg graph.dot > graph.svg` draws
- * the file. Works while an error is set. Fails with LG_ERR_IO if f cannot be written. Example: lg_graph_dot(f, loss,
- * .module = net) */
-#define lg_graph_dot(...) LG_CALL2(lg_graph_dot_with, lg_graph_dot_options, lg_graph_dot_takes_f_t, __VA_ARGS__)
+ * the file. Works while an error is set. Fails with LG_ERR_IO if f cannot be written.
+ * Example: lg_graph_dot(f, loss, .module = net) */
+#define lg_graph_dot(...) LG_CALL2(lg_graph_dot_with, lg_graph_dot_options, lg_graph_dot_takes_f_t, V, V, __VA_ARGS__)
 LG_API bool lg_graph_dot_with(FILE *f, const lg_tensor *t, const lg_graph_dot_options *options);
 
 LG_END_C

@@ -51,6 +51,8 @@ typedef struct lg_load_options {
         /* Leaves parameters that the file lacks as they are, and ignores tensors that m lacks; it is an error only if
          * they have nothing in common. Default false: both are errors. */
         bool partial LG_DEFAULT;
+        /* With .partial, also leaves those whose shape differs in the file as they are. Default false: an error. */
+        bool skip_mismatched LG_DEFAULT;
         /* Reads only tensors whose names begin with this, such as "backbone.", which it removes; default NULL: all. */
         const char *prefix LG_DEFAULT;
         /* Pairs of a name, without .prefix, of a tensor in the file, or of its beginning up to a dot, and a
@@ -61,7 +63,7 @@ typedef struct lg_load_options {
 /* Reads the values of a file into the parameters and buffers of m, which keep their handles, devices, dtypes and
  * gradients. Without .partial, the file must have each of them and no other; only num_batches_tracked may be missing.
  * Example: lg_load(net, "net.safetensors", .partial = true, .rename = LG_NAMES("fc", "6")) */
-#define lg_load(...) LG_CALL2(lg_load_with, lg_load_options, lg_load_takes_m_path, __VA_ARGS__)
+#define lg_load(...) LG_CALL2(lg_load_with, lg_load_options, lg_load_takes_m_path, M, V, __VA_ARGS__)
 LG_API bool lg_load_with(lg_module *m, const char *path, const lg_load_options *options);
 
 /* Copies the parameters and buffers of `from` into those of `to`, two modules of one context and of the same structure,
