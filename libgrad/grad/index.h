@@ -95,8 +95,8 @@ typedef struct lg_pad_options {
         double value LG_DEFAULT;     /* of LG_PAD_CONSTANT, converted to x's dtype as by lg_full(); default 0 */
 } lg_pad_options;
 /* Pads x (PyTorch's F.pad, in any mode for any number of dimensions). pads are pairs {before, after}, at most as many
- * as dimensions, from the last dimension to the first; negative numbers cut elements off. Examples: lg_pad(x,
- * LG_INTS(1, 1, 2, 0), .value = -1), lg_pad(x, LG_INTS(1, 2), .mode = LG_PAD_REFLECT) */
+ * as dimensions, from the last dimension to the first; negative numbers cut elements off.
+ * Examples: lg_pad(x, LG_INTS(1, 1, 2, 0), .value = -1), lg_pad(x, LG_INTS(1, 2), .mode = LG_PAD_REFLECT) */
 #define lg_pad(...) LG_CALL2(lg_pad_with, lg_pad_options, lg_pad_takes_x_pads, P, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_pad_with(lg_tensor *x, lg_ints_in pads, const lg_pad_options *options);
 
