@@ -104,11 +104,11 @@ typedef struct lg_ema lg_ema;             /* an exponential moving average of pa
 #define LG_IS(type, p, text) (p)
 #else
 #define LG_IS(type, p, text)                                                                                           \
-        ((void)sizeof(struct {                                                                                         \
+        ((void)__extension__({                                                                                         \
                  _Static_assert(__builtin_types_compatible_p(__typeof__(p), type *) ||                                 \
                                         __builtin_types_compatible_p(__typeof__(p), void *),                           \
                                 text);                                                                                 \
-                 char c;                                                                                               \
+                 0;                                                                                                    \
          }),                                                                                                           \
          (p))
 #endif
