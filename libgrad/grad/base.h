@@ -120,7 +120,7 @@ typedef struct lg_ema lg_ema;             /* an exponential moving average of pa
 #define LG_AS_C(a, takes) LG_IS(lg_ctx, a, "the first argument is a context: " #takes)
 #define LG_AS_M(a, takes) LG_IS(lg_module, a, "the first argument is a module: " #takes)
 #define LG_AS_P(a, takes) &*(a)
-#define LG_AS_I(a, takes) (~~+(a) + 0 * (int)sizeof LG_TEXT(LG_ONE a))
+#define LG_AS_I(a, takes) (~~(0 + (a)) + 0 * (int)sizeof LG_TEXT(LG_ONE a))
 #define LG_AS_V(a, takes) (a)
 #define LG_ONE(a) a
 #define LG_TEXT(...) LG_TEXT_(__VA_ARGS__)
