@@ -139,10 +139,10 @@ static lg_tensor *compose_last(const lg__call *call)
         layer_norm_attributes a = {rms ? lg__option(r.eps, epsilon[x->dtype]) : lg__option(o.eps, 1e-5), rms};
         if (!lg__norm_check_eps(call, a.eps))
                 return NULL;
-        const int first = x->shape.ndim - p->shape.ndim;
         int64_t rows = 1;
         if (!lg__shape_valid(call->ctx, call->op->name, p->shape))
                 return NULL;
+        const int first = x->shape.ndim - p->shape.ndim;
         if (p->shape.ndim < 1)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT,
                                 "%s: a shape without dimensions; give that of the last dimensions of x",
