@@ -9,8 +9,10 @@
 
 #include <cmocka.h>
 
-/* Whether a sanitizer makes all this many times as long: then SOME of many cases of a kind are enough. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* Whether a sanitizer, or counting for coverage, makes all this many times as long: then SOME of many cases of a kind
+ * are enough. */
+#ifdef SANITIZED
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
 #define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
