@@ -49,7 +49,7 @@ static number format(const printer *p, int64_t i)
                 return n;
         }
         double v = ((const double *)lg__data(p->shown))[i];
-        if (isnan(v)) /* printf() may write "-nan" */
+        if (isnan(v)) /* C may write "-nan" */
                 snprintf(n.s, sizeof n.s, "nan");
         else if (p->scientific)
                 snprintf(n.s, sizeof n.s, "%.*e", PRECISION, v);
