@@ -63,8 +63,7 @@ typedef struct lg__comm {
         const void **parts; /* addresses of each rank's part, to be reduced */
         double *weights;    /* by rank; if not all are 1, scaled so that the greatest is in [1, 2) */
         char *staging;      /* the receive buffer: LG__WINDOW pieces of each rank */
-        /* Results of the last collective: not all weights are 1; all ranks can use a device link; OR of all ranks'
-         * bits. */
+        /* Results of the last collective: not all weights are 1; all can use a device link; OR of all ranks' bits. */
         bool weighted, linked;
         uint64_t bits;
         atomic_bool background; /* no caller waits: polling sleeps, for threads that compute */
