@@ -92,7 +92,7 @@ typedef struct lg_dataset_options {
  * tensors and copies others: their values must not change while it is in use, but the tensors may be freed.
  * Example: lg_dataset_tensors(c, x, y, .scale = 1.0 / 255) */
 #define lg_dataset_tensors(...)                                                                                        \
-        LG_CALL3(lg_dataset_tensors_with, lg_dataset_options, lg_dataset_tensors_takes_c_x_y, C, V, V, __VA_ARGS__)
+        LG_CALL3(lg_dataset_tensors_with, lg_dataset_options, lg_dataset_tensors_takes_c_x_y, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_tensors_with(lg_ctx *c, lg_tensor *x, lg_tensor *y,
                                                   const lg_dataset_options *options);
 
@@ -100,7 +100,7 @@ LG_API LG_NEW lg_dataset *lg_dataset_tensors_with(lg_ctx *c, lg_tensor *x, lg_te
  * "x", "y" and "field2" to "field7"; .scale and .shift apply to the first.
  * Example: lg_dataset_list(c, LG_LIST(images, labels, weights)) */
 #define lg_dataset_list(...)                                                                                           \
-        LG_CALL2(lg_dataset_list_with, lg_dataset_options, lg_dataset_list_takes_c_tensors, C, V, __VA_ARGS__)
+        LG_CALL2(lg_dataset_list_with, lg_dataset_options, lg_dataset_list_takes_c_tensors, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_list_with(lg_ctx *c, lg_list_in tensors, const lg_dataset_options *options);
 
 /* ---- data sets of functions ----
@@ -149,7 +149,7 @@ typedef struct lg_source_options {
 /* Makes a data set of `size` samples, which get(sample, user) writes in any order. .seek is not allowed.
  * Example: lg_dataset_new(c, 1000, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3))), make_sample, &files) */
 #define lg_dataset_new(...)                                                                                            \
-        LG_CALL5(lg_dataset_new_with, lg_source_options, lg_dataset_new_takes_c_size_fields_get_user, C, I, V, V, V,   \
+        LG_CALL5(lg_dataset_new_with, lg_source_options, lg_dataset_new_takes_c_size_fields_get_user, V, I, V, V, V,   \
                  __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_new_with(lg_ctx *c, int64_t size, lg_fields fields, lg_sample_fn *get, void *user,
                                               const lg_source_options *options);
@@ -160,7 +160,7 @@ LG_API LG_NEW lg_dataset *lg_dataset_new_with(lg_ctx *c, int64_t size, lg_fields
  * time can read a stream, in its own order only: it cannot be shuffled, weighted, split, joined or indexed.
  * Example: lg_dataset_stream(c, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3))), make_sample, &files) */
 #define lg_dataset_stream(...)                                                                                         \
-        LG_CALL4(lg_dataset_stream_with, lg_source_options, lg_dataset_stream_takes_c_fields_next_user, C, V, V, V,    \
+        LG_CALL4(lg_dataset_stream_with, lg_source_options, lg_dataset_stream_takes_c_fields_next_user, V, V, V, V,    \
                  __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_stream_with(lg_ctx *c, lg_fields fields, lg_sample_fn *next, void *user,
                                                  const lg_source_options *options);
@@ -192,7 +192,7 @@ typedef struct lg_split_options {
  * *ret_second the others; both are NULL after an error. fraction is in [0, 1], and d has fewer than 2^31 samples.
  * Example: lg_dataset_split(d, 0.9, &train, &valid, .seed = 1) */
 #define lg_dataset_split(...)                                                                                          \
-        LG_CALL4(lg_dataset_split_with, lg_split_options, lg_dataset_split_takes_d_fraction_first_second, P, V, V, V,  \
+        LG_CALL4(lg_dataset_split_with, lg_split_options, lg_dataset_split_takes_d_fraction_first_second, V, V, V, V,  \
                  __VA_ARGS__)
 LG_API bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **ret_first, lg_dataset **ret_second,
                                   const lg_split_options *options);
@@ -263,7 +263,7 @@ typedef struct lg_collate_options {
 /* Returns a way to make batches: fn(batch, user). `fields`, none of them ragged, describe what it makes of each sample.
  * Example: lg_collate_new(c, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE_0D)), collate, NULL) */
 #define lg_collate_new(...)                                                                                            \
-        LG_CALL4(lg_collate_new_with, lg_collate_options, lg_collate_new_takes_c_fields_fn_user, C, V, V, V,           \
+        LG_CALL4(lg_collate_new_with, lg_collate_options, lg_collate_new_takes_c_fields_fn_user, V, V, V, V,           \
                  __VA_ARGS__)
 LG_API LG_NEW lg_collate *lg_collate_new_with(lg_ctx *c, lg_fields fields, lg_collate_fn *fn, void *user,
                                               const lg_collate_options *options);
@@ -315,7 +315,7 @@ typedef struct lg_loader_options {
  * threads.
  * Example: lg_loader_open(c, data, 64, .shuffle = true) */
 #define lg_loader_open(...)                                                                                            \
-        LG_CALL3(lg_loader_open_with, lg_loader_options, lg_loader_open_takes_c_data_batch_size, C, P, I, __VA_ARGS__)
+        LG_CALL3(lg_loader_open_with, lg_loader_options, lg_loader_open_takes_c_data_batch_size, V, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size,
                                              const lg_loader_options *options);
 
@@ -338,7 +338,7 @@ LG_API lg_loader *lg_loader_restart(lg_loader *l);
 /* The first value of the batch of lg_each_batch(). */
 #define LG_FIRST_BATCH(l)                                                                                              \
         {                                                                                                              \
-                .loader = LG_IS(lg_loader, l, "the second argument is a loader: lg_each_batch(b, l)")                  \
+                .loader = (l)                                                                                          \
         }
 #endif
 

@@ -28,7 +28,7 @@ typedef struct lg_read_png_options {
  * Pillow's convert() computes: grey is (299 R + 587 G + 114 B) / 1000; alpha is dropped, or 255 if the file has none.
  * Samples of 16 bits lose their lower 8 bits. Colour profiles and gamma are ignored.
  * Example: lg_read_png(c, "cat.png", .channels = 3) */
-#define lg_read_png(...) LG_CALL2(lg_read_png_with, lg_read_png_options, lg_read_png_takes_c_path, C, V, __VA_ARGS__)
+#define lg_read_png(...) LG_CALL2(lg_read_png_with, lg_read_png_options, lg_read_png_takes_c_path, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_read_png_with(lg_ctx *c, const char *path, const lg_read_png_options *options);
 
 /* Writes a tensor u8 (H, W), (1, H, W), (3, H, W) or (4, H, W) with pixels, on any device, to a PNG file. An existing
@@ -59,7 +59,7 @@ typedef struct lg_dataset_fashion_mnist_options {
  * Example: lg_dataset_fashion_mnist(c, "train") */
 #define lg_dataset_fashion_mnist(...)                                                                                  \
         LG_CALL2(lg_dataset_fashion_mnist_with, lg_dataset_fashion_mnist_options,                                      \
-                 lg_dataset_fashion_mnist_takes_c_part, C, V, __VA_ARGS__)
+                 lg_dataset_fashion_mnist_takes_c_part, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_fashion_mnist_with(lg_ctx *c, const char *part,
                                                         const lg_dataset_fashion_mnist_options *options);
 
@@ -73,7 +73,7 @@ typedef struct lg_dataset_cifar10_options {
  * either. Each file may have any number of records.
  * Example: lg_dataset_cifar10(c, "train", .folder = "/data") */
 #define lg_dataset_cifar10(...)                                                                                        \
-        LG_CALL2(lg_dataset_cifar10_with, lg_dataset_cifar10_options, lg_dataset_cifar10_takes_c_part, C, V,           \
+        LG_CALL2(lg_dataset_cifar10_with, lg_dataset_cifar10_options, lg_dataset_cifar10_takes_c_part, V, V,           \
                  __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_cifar10_with(lg_ctx *c, const char *part,
                                                   const lg_dataset_cifar10_options *options);
@@ -87,7 +87,7 @@ typedef struct lg_dataset_cifar100_options {
 /* Reads CIFAR-100 as lg_dataset_cifar10() reads CIFAR-10, from the folder cifar-100-binary. Its classes have no names.
  * Example: lg_dataset_cifar100(c, "test", .coarse = true) */
 #define lg_dataset_cifar100(...)                                                                                       \
-        LG_CALL2(lg_dataset_cifar100_with, lg_dataset_cifar100_options, lg_dataset_cifar100_takes_c_part, C, V,        \
+        LG_CALL2(lg_dataset_cifar100_with, lg_dataset_cifar100_options, lg_dataset_cifar100_takes_c_part, V, V,        \
                  __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_cifar100_with(lg_ctx *c, const char *part,
                                                    const lg_dataset_cifar100_options *options);
@@ -116,7 +116,7 @@ typedef struct lg_dataset_image_folder_options {
  * Example: lg_dataset_image_folder(c, "pets", .height = 64, .width = 64) */
 #define lg_dataset_image_folder(...)                                                                                   \
         LG_CALL2(lg_dataset_image_folder_with, lg_dataset_image_folder_options, lg_dataset_image_folder_takes_c_path,  \
-                 C, V, __VA_ARGS__)
+                 V, V, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_image_folder_with(lg_ctx *c, const char *path,
                                                        const lg_dataset_image_folder_options *options);
 
@@ -128,7 +128,7 @@ typedef struct lg_records_options {
  * machine's byte order. Bytes of bool other than 0 are true. Records without bytes are LG_ERR_SHAPE.
  * Example: lg_dataset_records(c, "a.bin", LG_FIELDS(LG_FIELD("x", LG_U8, LG_SHAPE(3))), .skip = 16) */
 #define lg_dataset_records(...)                                                                                        \
-        LG_CALL3(lg_dataset_records_with, lg_records_options, lg_dataset_records_takes_c_path_fields, C, V, V,         \
+        LG_CALL3(lg_dataset_records_with, lg_records_options, lg_dataset_records_takes_c_path_fields, V, V, V,         \
                  __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_records_with(lg_ctx *c, const char *path, lg_fields fields,
                                                   const lg_records_options *options);
@@ -148,7 +148,7 @@ typedef struct lg_text_options {
  * sample are left out; at least one must be full (else LG_ERR_FORMAT). length is at least 1.
  * Example: lg_dataset_text(c, "book.txt", 256) */
 #define lg_dataset_text(...)                                                                                           \
-        LG_CALL3(lg_dataset_text_with, lg_text_options, lg_dataset_text_takes_c_path_length, C, V, I, __VA_ARGS__)
+        LG_CALL3(lg_dataset_text_with, lg_text_options, lg_dataset_text_takes_c_path_length, V, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_text_with(lg_ctx *c, const char *path, int64_t length,
                                                const lg_text_options *options);
 
@@ -181,7 +181,7 @@ typedef struct lg_csv_options {
 /* Reads a table. Fails with LG_ERR_FORMAT also if a quote does not end, or if the file is empty or contains a zero
  * byte. .separator is neither a quote nor the end of a line.
  * Example: lg_csv_open(c, "iris.csv", .separator = ';') */
-#define lg_csv_open(...) LG_CALL2(lg_csv_open_with, lg_csv_options, lg_csv_open_takes_c_path, C, V, __VA_ARGS__)
+#define lg_csv_open(...) LG_CALL2(lg_csv_open_with, lg_csv_options, lg_csv_open_takes_c_path, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_csv *lg_csv_open_with(lg_ctx *c, const char *path, const lg_csv_options *options);
 
 /* Frees a table. Tensors made from it stay. */
@@ -200,7 +200,7 @@ typedef struct lg_csv_numbers_options {
  * all. "inf" and "nan" are numbers; hexadecimal numbers, decimal commas and what is too large for the dtype are not.
  * Example: lg_csv_numbers(t, LG_NAMES("length", "width")) */
 #define lg_csv_numbers(...)                                                                                            \
-        LG_CALL2(lg_csv_numbers_with, lg_csv_numbers_options, lg_csv_numbers_takes_t_columns, P, V, __VA_ARGS__)
+        LG_CALL2(lg_csv_numbers_with, lg_csv_numbers_options, lg_csv_numbers_takes_t_columns, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_csv_numbers_with(lg_csv *t, lg_names_in columns, const lg_csv_numbers_options *options);
 
 typedef struct lg_csv_integers_options {
@@ -210,7 +210,7 @@ typedef struct lg_csv_integers_options {
 /* Returns a column of whole numbers of i64, such as labels or indices, as a tensor i64 (rows). "3.0" counts as one.
  * Example: lg_csv_integers(t, "label") */
 #define lg_csv_integers(...)                                                                                           \
-        LG_CALL2(lg_csv_integers_with, lg_csv_integers_options, lg_csv_integers_takes_t_column, P, V, __VA_ARGS__)
+        LG_CALL2(lg_csv_integers_with, lg_csv_integers_options, lg_csv_integers_takes_t_column, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_csv_integers_with(lg_csv *t, const char *column, const lg_csv_integers_options *options);
 
 /* Returns the different texts of a column, without those that stand for a missing value, in the order of the numbers if
@@ -227,7 +227,7 @@ typedef struct lg_csv_categories_options {
  * occurs once; other texts do not fit. Pass the texts of one file to give those of another file the same codes.
  * Example: lg_csv_categories(test, "species", .texts = lg_csv_texts(train, "species")) */
 #define lg_csv_categories(...)                                                                                         \
-        LG_CALL2(lg_csv_categories_with, lg_csv_categories_options, lg_csv_categories_takes_t_column, P, V, __VA_ARGS__)
+        LG_CALL2(lg_csv_categories_with, lg_csv_categories_options, lg_csv_categories_takes_t_column, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_csv_categories_with(lg_csv *t, const char *column,
                                                 const lg_csv_categories_options *options);
 

@@ -77,7 +77,7 @@ typedef struct lg_backward_options {
  * graph saved; and with the error that a hook or custom op set. After a failure some leaves may have received their
  * gradient and some ops may have freed what they saved: clear the gradients and run the forward again.
  * Example: lg_backward(loss, .retain_graph = true) */
-#define lg_backward(...) LG_CALL1(lg_backward_with, lg_backward_options, lg_backward_takes_loss, P, __VA_ARGS__)
+#define lg_backward(...) LG_CALL1(lg_backward_with, lg_backward_options, lg_backward_takes_loss, V, __VA_ARGS__)
 LG_API bool lg_backward_with(lg_tensor *loss, const lg_backward_options *options);
 
 typedef struct lg_grad_options {
@@ -208,7 +208,7 @@ typedef struct lg_custom_options {
  * runs when the recorded op is freed, or before lg_custom() returns if it fails or records nothing. Fails with
  * LG_ERR_STATE if .forward returns false without an error or leaves an output NULL, and with the error of .forward.
  * Example: lg_custom(c, "cube", LG_LIST(x), .forward = cube, .backward = cube_backward) */
-#define lg_custom(...) LG_CALL3(lg_custom_with, lg_custom_options, lg_custom_takes_c_name_inputs, C, V, V, __VA_ARGS__)
+#define lg_custom(...) LG_CALL3(lg_custom_with, lg_custom_options, lg_custom_takes_c_name_inputs, V, V, V, __VA_ARGS__)
 LG_API lg_tensor *lg_custom_with(lg_ctx *c, const char *name, lg_list_in inputs, const lg_custom_options *options);
 
 /* ---- the graph as a picture ---- */

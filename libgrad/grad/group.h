@@ -57,7 +57,7 @@ typedef struct lg_group_open_options {
  * must do so one after the other, in the same order on all ranks. Fails with LG_ERR_COMM also if the module cannot be
  * loaded, if MPI fails, or if MPI finds one process of several, because the launcher belongs to another MPI.
  * Example: lg_group_open(c, .timeout = 60) */
-#define lg_group_open(...) LG_CALL1(lg_group_open_with, lg_group_open_options, lg_group_open_takes_c, C, __VA_ARGS__)
+#define lg_group_open(...) LG_CALL1(lg_group_open_with, lg_group_open_options, lg_group_open_takes_c, V, __VA_ARGS__)
 LG_API LG_NEW lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options);
 
 /* Splits a group: ranks that give the same color form a new group, in the order of their ranks. All ranks of g must
@@ -112,7 +112,7 @@ typedef struct lg_all_reduce_options {
 /* Returns the sum, mean (of float dtypes) or maximum of x over all ranks, element by element.
  * Example: lg_all_reduce(x, g, .op = LG_REDUCE_OP_MEAN) */
 #define lg_all_reduce(...)                                                                                             \
-        LG_CALL2(lg_all_reduce_with, lg_all_reduce_options, lg_all_reduce_takes_x_g, P, V, __VA_ARGS__)
+        LG_CALL2(lg_all_reduce_with, lg_all_reduce_options, lg_all_reduce_takes_x_g, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_all_reduce_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options);
 LG_API bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_reduce_op op);
 
@@ -126,7 +126,7 @@ LG_API LG_NEW lg_tensor *lg_all_gather(lg_tensor *x, lg_group *g);
 /* Returns part r on rank r, (n, ...), of the sum, mean or maximum of x, (size n, ...), over all ranks.
  * Example: lg_reduce_scatter(x, g) */
 #define lg_reduce_scatter(...)                                                                                         \
-        LG_CALL2(lg_reduce_scatter_with, lg_all_reduce_options, lg_reduce_scatter_takes_x_g, P, V, __VA_ARGS__)
+        LG_CALL2(lg_reduce_scatter_with, lg_all_reduce_options, lg_reduce_scatter_takes_x_g, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_reduce_scatter_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options);
 
 /* Sends x to another rank, which must call lg_receive(); the two wait for each other. Returns a 0-d tensor with the

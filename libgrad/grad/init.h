@@ -45,10 +45,10 @@ typedef struct lg_init_xavier_options {
 /* Fills t with values of mean 0 and variance 2 gain^2 / (fan_in + fan_out), for tanh or sigmoid (Glorot, Bengio 2010).
  * Examples: lg_init_xavier_uniform(w, .gain = 2), lg_init_xavier_normal(w) */
 #define lg_init_xavier_uniform(...)                                                                                    \
-        LG_CALL1(lg_init_xavier_uniform_with, lg_init_xavier_options, lg_init_xavier_uniform_takes_t, P, __VA_ARGS__)
+        LG_CALL1(lg_init_xavier_uniform_with, lg_init_xavier_options, lg_init_xavier_uniform_takes_t, V, __VA_ARGS__)
 LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_xavier_options *options);
 #define lg_init_xavier_normal(...)                                                                                     \
-        LG_CALL1(lg_init_xavier_normal_with, lg_init_xavier_options, lg_init_xavier_normal_takes_t, P, __VA_ARGS__)
+        LG_CALL1(lg_init_xavier_normal_with, lg_init_xavier_options, lg_init_xavier_normal_takes_t, V, __VA_ARGS__)
 LG_API bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_xavier_options *options);
 
 typedef struct lg_init_kaiming_options {
@@ -60,10 +60,10 @@ typedef struct lg_init_kaiming_options {
 /* Fills t with values of mean 0 and variance gain^2 / fan_in or gain^2 / fan_out, for (leaky) ReLU (He et al. 2015).
  * Examples: lg_init_kaiming_uniform(w, .slope = 0.01), lg_init_kaiming_normal(w, .fan_out = true) */
 #define lg_init_kaiming_uniform(...)                                                                                   \
-        LG_CALL1(lg_init_kaiming_uniform_with, lg_init_kaiming_options, lg_init_kaiming_uniform_takes_t, P, __VA_ARGS__)
+        LG_CALL1(lg_init_kaiming_uniform_with, lg_init_kaiming_options, lg_init_kaiming_uniform_takes_t, V, __VA_ARGS__)
 LG_API bool lg_init_kaiming_uniform_with(lg_tensor *t, const lg_init_kaiming_options *options);
 #define lg_init_kaiming_normal(...)                                                                                    \
-        LG_CALL1(lg_init_kaiming_normal_with, lg_init_kaiming_options, lg_init_kaiming_normal_takes_t, P, __VA_ARGS__)
+        LG_CALL1(lg_init_kaiming_normal_with, lg_init_kaiming_options, lg_init_kaiming_normal_takes_t, V, __VA_ARGS__)
 LG_API bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_kaiming_options *options);
 
 typedef struct lg_init_orthogonal_options {
@@ -74,7 +74,7 @@ typedef struct lg_init_orthogonal_options {
  * others, t has orthonormal rows or orthonormal columns, whichever are fewer. Computed in f64.
  * Example: lg_init_orthogonal(w) */
 #define lg_init_orthogonal(...)                                                                                        \
-        LG_CALL1(lg_init_orthogonal_with, lg_init_orthogonal_options, lg_init_orthogonal_takes_t, P, __VA_ARGS__)
+        LG_CALL1(lg_init_orthogonal_with, lg_init_orthogonal_options, lg_init_orthogonal_takes_t, V, __VA_ARGS__)
 LG_API bool lg_init_orthogonal_with(lg_tensor *t, const lg_init_orthogonal_options *options);
 
 LG_END_C

@@ -55,7 +55,7 @@ typedef struct lg_residual_options {
  * "block" and "shortcut"; the shortcut runs first.
  * Example: lg_nn_residual(c, block, .shortcut = lg_nn_conv2d(c, 64, 128, 1)) */
 #define lg_nn_residual(...)                                                                                            \
-        LG_CALL2(lg_nn_residual_with, lg_residual_options, lg_nn_residual_takes_c_block, C, V, __VA_ARGS__)
+        LG_CALL2(lg_nn_residual_with, lg_residual_options, lg_nn_residual_takes_c_block, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_residual_with(lg_ctx *c, lg_module *block, const lg_residual_options *options);
 
 typedef struct lg_linear_options {
@@ -68,7 +68,7 @@ typedef struct lg_linear_options {
  * "bias" (out) are uniform in [-1/sqrt(in), 1/sqrt(in)). in and out may be 0.
  * Example: lg_nn_linear(c, 784, 10, .no_bias = true) */
 #define lg_nn_linear(...)                                                                                              \
-        LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, C, I, I, __VA_ARGS__)
+        LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, V, I, I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear_options *options);
 
 /* ---- convolution ----
@@ -96,7 +96,7 @@ typedef struct lg_conv2d_layer_options {
 /* Makes a layer that applies lg_conv2d() to x (N, in, H, W) or (in, H, W), with "weight" (out, in / groups, KH, KW).
  * Examples: lg_nn_conv2d(c, 1, 32, 3, .padding = 1), lg_nn_conv2d(c, 3, 8, 0, .kernels = LG_PAIR(3, 5)) */
 #define lg_nn_conv2d(...)                                                                                              \
-        LG_CALL4(lg_nn_conv2d_with, lg_conv2d_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, C, I, I, I,           \
+        LG_CALL4(lg_nn_conv2d_with, lg_conv2d_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, V, I, I, I,           \
                  __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
                                            const lg_conv2d_layer_options *options);
@@ -114,7 +114,7 @@ typedef struct lg_conv1d_layer_options {
 /* Makes a layer that applies lg_conv1d() to x (N, in, L) or (in, L), with "weight" (out, in / groups, kernel).
  * Example: lg_nn_conv1d(c, 16, 32, 5, .stride = 2) */
 #define lg_nn_conv1d(...)                                                                                              \
-        LG_CALL4(lg_nn_conv1d_with, lg_conv1d_layer_options, lg_nn_conv1d_takes_c_in_out_kernel, C, I, I, I,           \
+        LG_CALL4(lg_nn_conv1d_with, lg_conv1d_layer_options, lg_nn_conv1d_takes_c_in_out_kernel, V, I, I, I,           \
                  __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_conv1d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
                                            const lg_conv1d_layer_options *options);
@@ -139,7 +139,7 @@ typedef struct lg_conv_transpose2d_layer_options {
  * Example: lg_nn_conv_transpose2d(c, 32, 16, 2, .stride = 2) */
 #define lg_nn_conv_transpose2d(...)                                                                                    \
         LG_CALL4(lg_nn_conv_transpose2d_with, lg_conv_transpose2d_layer_options,                                       \
-                 lg_nn_conv_transpose2d_takes_c_in_out_kernel, C, I, I, I, __VA_ARGS__)
+                 lg_nn_conv_transpose2d_takes_c_in_out_kernel, V, I, I, I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
                                                      const lg_conv_transpose2d_layer_options *options);
 
@@ -165,14 +165,14 @@ typedef struct lg_max_pool2d_layer_options {
  * Examples: lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1), lg_nn_avg_pool2d(c, 2),
  * lg_nn_adaptive_avg_pool2d(c, 1) */
 #define lg_nn_max_pool2d(...)                                                                                          \
-        LG_CALL2(lg_nn_max_pool2d_with, lg_max_pool2d_layer_options, lg_nn_max_pool2d_takes_c_kernel, C, I, __VA_ARGS__)
+        LG_CALL2(lg_nn_max_pool2d_with, lg_max_pool2d_layer_options, lg_nn_max_pool2d_takes_c_kernel, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_max_pool2d_layer_options *options);
 #define lg_nn_avg_pool2d(...)                                                                                          \
-        LG_CALL2(lg_nn_avg_pool2d_with, lg_avg_pool2d_options, lg_nn_avg_pool2d_takes_c_kernel, C, I, __VA_ARGS__)
+        LG_CALL2(lg_nn_avg_pool2d_with, lg_avg_pool2d_options, lg_nn_avg_pool2d_takes_c_kernel, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_avg_pool2d_options *options);
 #define lg_nn_adaptive_avg_pool2d(...)                                                                                 \
         LG_CALL2(lg_nn_adaptive_avg_pool2d_with, lg_adaptive_avg_pool2d_options,                                       \
-                 lg_nn_adaptive_avg_pool2d_takes_c_size, C, I, __VA_ARGS__)
+                 lg_nn_adaptive_avg_pool2d_takes_c_size, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size,
                                                         const lg_adaptive_avg_pool2d_options *options);
 
@@ -196,12 +196,12 @@ typedef struct lg_batch_norm_layer_options {
  * "running_mean" (0 at first) and "running_var" (1 at first); in evaluation mode (lg_train()) it normalises by them.
  * Examples: lg_nn_batch_norm1d(c, 64), lg_nn_batch_norm2d(c, 64, .momentum = 0.01) */
 #define lg_nn_batch_norm1d(...)                                                                                        \
-        LG_CALL2(lg_nn_batch_norm1d_with, lg_batch_norm_layer_options, lg_nn_batch_norm1d_takes_c_channels, C, I,      \
+        LG_CALL2(lg_nn_batch_norm1d_with, lg_batch_norm_layer_options, lg_nn_batch_norm1d_takes_c_channels, V, I,      \
                  __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_batch_norm1d_with(lg_ctx *c, int64_t channels,
                                                  const lg_batch_norm_layer_options *options);
 #define lg_nn_batch_norm2d(...)                                                                                        \
-        LG_CALL2(lg_nn_batch_norm2d_with, lg_batch_norm_layer_options, lg_nn_batch_norm2d_takes_c_channels, C, I,      \
+        LG_CALL2(lg_nn_batch_norm2d_with, lg_batch_norm_layer_options, lg_nn_batch_norm2d_takes_c_channels, V, I,      \
                  __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_batch_norm2d_with(lg_ctx *c, int64_t channels,
                                                  const lg_batch_norm_layer_options *options);
@@ -218,7 +218,7 @@ typedef struct lg_layer_norm_layer_options {
  * The parameters have that shape.
  * Example: lg_nn_layer_norm(c, LG_SHAPE(128)) */
 #define lg_nn_layer_norm(...)                                                                                          \
-        LG_CALL2(lg_nn_layer_norm_with, lg_layer_norm_layer_options, lg_nn_layer_norm_takes_c_shape, C, V, __VA_ARGS__)
+        LG_CALL2(lg_nn_layer_norm_with, lg_layer_norm_layer_options, lg_nn_layer_norm_takes_c_shape, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_layer_norm_with(lg_ctx *c, lg_shape shape, const lg_layer_norm_layer_options *options);
 
 typedef struct lg_rms_norm_layer_options {
@@ -231,7 +231,7 @@ typedef struct lg_rms_norm_layer_options {
 /* Makes a layer that applies lg_rms_norm() over the last dimensions of x as lg_nn_layer_norm() does. There is no bias.
  * Example: lg_nn_rms_norm(c, LG_SHAPE(128), .eps = 1e-6) */
 #define lg_nn_rms_norm(...)                                                                                            \
-        LG_CALL2(lg_nn_rms_norm_with, lg_rms_norm_layer_options, lg_nn_rms_norm_takes_c_shape, C, V, __VA_ARGS__)
+        LG_CALL2(lg_nn_rms_norm_with, lg_rms_norm_layer_options, lg_nn_rms_norm_takes_c_shape, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_rms_norm_with(lg_ctx *c, lg_shape shape, const lg_rms_norm_layer_options *options);
 
 typedef struct lg_group_norm_layer_options {
@@ -244,7 +244,7 @@ typedef struct lg_group_norm_layer_options {
 /* Makes a layer that applies lg_group_norm() to x (N, channels, ...), with parameters (channels), a multiple of groups.
  * Example: lg_nn_group_norm(c, 8, 64) */
 #define lg_nn_group_norm(...)                                                                                          \
-        LG_CALL3(lg_nn_group_norm_with, lg_group_norm_layer_options, lg_nn_group_norm_takes_c_groups_channels, C, I,   \
+        LG_CALL3(lg_nn_group_norm_with, lg_group_norm_layer_options, lg_nn_group_norm_takes_c_groups_channels, V, I,   \
                  I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_group_norm_with(lg_ctx *c, int64_t groups, int64_t channels,
                                                const lg_group_norm_layer_options *options);
@@ -269,7 +269,7 @@ typedef struct lg_embedding_layer_options {
  * (..., dim). The weight has the standard normal distribution. Other indices fail as in lg_embedding().
  * Example: lg_nn_embedding(c, 10000, 64, .padding_idx = LG_ZERO_INT) */
 #define lg_nn_embedding(...)                                                                                           \
-        LG_CALL3(lg_nn_embedding_with, lg_embedding_layer_options, lg_nn_embedding_takes_c_count_dim, C, I, I,         \
+        LG_CALL3(lg_nn_embedding_with, lg_embedding_layer_options, lg_nn_embedding_takes_c_count_dim, V, I, I,         \
                  __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_embedding_with(lg_ctx *c, int64_t count, int64_t dim,
                                               const lg_embedding_layer_options *options);
@@ -331,7 +331,7 @@ typedef struct lg_prelu_layer_options {
  * first and has one element for each channel of x (N, channels, ...), or one for all with channels = 1.
  * Example: lg_nn_prelu(c, 64) */
 #define lg_nn_prelu(...)                                                                                               \
-        LG_CALL2(lg_nn_prelu_with, lg_prelu_layer_options, lg_nn_prelu_takes_c_channels, C, I, __VA_ARGS__)
+        LG_CALL2(lg_nn_prelu_with, lg_prelu_layer_options, lg_nn_prelu_takes_c_channels, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_prelu_with(lg_ctx *c, int64_t channels, const lg_prelu_layer_options *options);
 
 LG_END_C

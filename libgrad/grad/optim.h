@@ -51,7 +51,7 @@ typedef struct lg_sgd_options {
  * - p -= lr b or, with .nesterov, p -= lr (d + momentum b).
  *
  * Example: lg_sgd(c, lg_parameters(net), 0.1, .momentum = 0.9) */
-#define lg_sgd(...) LG_CALL3(lg_sgd_with, lg_sgd_options, lg_sgd_takes_c_params_lr, C, V, V, __VA_ARGS__)
+#define lg_sgd(...) LG_CALL3(lg_sgd_with, lg_sgd_options, lg_sgd_takes_c_params_lr, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_sgd_with(lg_ctx *c, lg_list_in params, double lr, const lg_sgd_options *options);
 
 typedef struct lg_adam_options {
@@ -72,7 +72,7 @@ typedef struct lg_adam_options {
  * - p -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps).
  *
  * Example: lg_adam(c, lg_parameters(net), 1e-3) */
-#define lg_adam(...) LG_CALL3(lg_adam_with, lg_adam_options, lg_adam_takes_c_params_lr, C, V, V, __VA_ARGS__)
+#define lg_adam(...) LG_CALL3(lg_adam_with, lg_adam_options, lg_adam_takes_c_params_lr, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adam_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options);
 
 typedef struct lg_adamw_options {
@@ -87,7 +87,7 @@ typedef struct lg_adamw_options {
 } lg_adamw_options;
 /* Makes an AdamW optimiser (Loshchilov and Hutter 2019; torch.optim.AdamW): lg_adam() with .decoupled.
  * Example: lg_adamw(c, lg_parameters(net), 1e-3, .weight_decay = 0.05) */
-#define lg_adamw(...) LG_CALL3(lg_adamw_with, lg_adamw_options, lg_adamw_takes_c_params_lr, C, V, V, __VA_ARGS__)
+#define lg_adamw(...) LG_CALL3(lg_adamw_with, lg_adamw_options, lg_adamw_takes_c_params_lr, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double lr, const lg_adamw_options *options);
 
 typedef struct lg_adamax_options {
@@ -106,7 +106,7 @@ typedef struct lg_adamax_options {
  * - p -= lr / (1 - beta1^t) m / u.
  *
  * Example: lg_adamax(c, lg_parameters(net), 2e-3) */
-#define lg_adamax(...) LG_CALL3(lg_adamax_with, lg_adamax_options, lg_adamax_takes_c_params_lr, C, V, V, __VA_ARGS__)
+#define lg_adamax(...) LG_CALL3(lg_adamax_with, lg_adamax_options, lg_adamax_takes_c_params_lr, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adamax_with(lg_ctx *c, lg_list_in params, double lr, const lg_adamax_options *options);
 
 typedef struct lg_rmsprop_options {
@@ -128,7 +128,7 @@ typedef struct lg_rmsprop_options {
  *
  * Example: lg_rmsprop(c, lg_parameters(net), 1e-2) */
 #define lg_rmsprop(...)                                                                                                \
-        LG_CALL3(lg_rmsprop_with, lg_rmsprop_options, lg_rmsprop_takes_c_params_lr, C, V, V, __VA_ARGS__)
+        LG_CALL3(lg_rmsprop_with, lg_rmsprop_options, lg_rmsprop_takes_c_params_lr, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_rmsprop_with(lg_ctx *c, lg_list_in params, double lr, const lg_rmsprop_options *options);
 
 typedef struct lg_adagrad_options {
@@ -147,7 +147,7 @@ typedef struct lg_adagrad_options {
  *
  * Example: lg_adagrad(c, lg_parameters(net), 1e-2) */
 #define lg_adagrad(...)                                                                                                \
-        LG_CALL3(lg_adagrad_with, lg_adagrad_options, lg_adagrad_takes_c_params_lr, C, V, V, __VA_ARGS__)
+        LG_CALL3(lg_adagrad_with, lg_adagrad_options, lg_adagrad_takes_c_params_lr, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adagrad_with(lg_ctx *c, lg_list_in params, double lr, const lg_adagrad_options *options);
 
 typedef struct lg_adadelta_options {
@@ -167,7 +167,7 @@ typedef struct lg_adadelta_options {
  *
  * Example: lg_adadelta(c, lg_parameters(net), 1) */
 #define lg_adadelta(...)                                                                                               \
-        LG_CALL3(lg_adadelta_with, lg_adadelta_options, lg_adadelta_takes_c_params_lr, C, V, V, __VA_ARGS__)
+        LG_CALL3(lg_adadelta_with, lg_adadelta_options, lg_adadelta_takes_c_params_lr, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adadelta_with(lg_ctx *c, lg_list_in params, double lr,
                                              const lg_adadelta_options *options);
 
@@ -208,7 +208,7 @@ typedef struct lg_param_group_options {
  * the optimiser has no such option (momentum for Adam, beta1 for SGD).
  * Example: lg_add_param_group(opt, lg_parameters(head), .lr = 1e-2) */
 #define lg_add_param_group(...)                                                                                        \
-        LG_CALL2(lg_add_param_group_with, lg_param_group_options, lg_add_param_group_takes_opt_params, P, V,           \
+        LG_CALL2(lg_add_param_group_with, lg_param_group_options, lg_add_param_group_takes_opt_params, V, V,           \
                  __VA_ARGS__)
 LG_API bool lg_add_param_group_with(lg_optimizer *opt, lg_list_in params, const lg_param_group_options *options);
 

@@ -41,7 +41,7 @@ typedef struct lg_scaler_options {
 /* Makes a scaler, which lg_checkpoint_add() saves. .init_scale is above 0 and in f32's range, .growth_factor above 1,
  * .backoff_factor between 0 and 1, and .growth_interval at least 1.
  * Example: lg_scaler_new(c, .growth_interval = 500) */
-#define lg_scaler_new(...) LG_CALL1(lg_scaler_new_with, lg_scaler_options, lg_scaler_new_takes_c, C, __VA_ARGS__)
+#define lg_scaler_new(...) LG_CALL1(lg_scaler_new_with, lg_scaler_options, lg_scaler_new_takes_c, V, __VA_ARGS__)
 LG_API LG_NEW lg_scaler *lg_scaler_new_with(lg_ctx *c, const lg_scaler_options *options);
 
 /* Frees a scaler. Fails with LG_ERR_STATE in a function given to lg_set_trace(). */
@@ -52,7 +52,7 @@ LG_API void lg_scaler_free(lg_scaler *s);
 /* Computes gradients as lg_backward() does, with its options, but of loss, and from .grad, times the scale.
  * Example: lg_scaler_backward(scaler, loss, .retain_graph = true) */
 #define lg_scaler_backward(...)                                                                                        \
-        LG_CALL2(lg_scaler_backward_with, lg_backward_options, lg_scaler_backward_takes_s_loss, P, V, __VA_ARGS__)
+        LG_CALL2(lg_scaler_backward_with, lg_backward_options, lg_scaler_backward_takes_s_loss, V, V, __VA_ARGS__)
 LG_API bool lg_scaler_backward_with(lg_scaler *s, lg_tensor *loss, const lg_backward_options *options);
 
 /* Returns loss, of a float dtype, times the scale, recorded, for lg_grad(); divide its gradients by the scale. */

@@ -50,7 +50,7 @@ typedef struct lg_trace_options {
 /* Calls fn after each op of c from now on; fn = NULL ends the trace. With .synchronize, an op whose kernel found a
  * device-side error, such as a label out of range, fails at once, with LG_ERR_ARGUMENT.
  * Example: lg_set_trace(c, lg_trace_print, .user = stderr) */
-#define lg_set_trace(...) LG_CALL2(lg_set_trace_with, lg_trace_options, lg_set_trace_takes_c_fn, C, V, __VA_ARGS__)
+#define lg_set_trace(...) LG_CALL2(lg_set_trace_with, lg_trace_options, lg_set_trace_takes_c_fn, V, V, __VA_ARGS__)
 LG_API bool lg_set_trace_with(lg_ctx *c, lg_trace_fn *fn, const lg_trace_options *options);
 
 /* Prints a line for an op to the FILE that user points to: name, device, microseconds, inputs, outputs, attributes,
@@ -69,7 +69,7 @@ typedef struct lg_anomaly_options {
  * module. Each op then waits for the device, so use it only to search. lg_anomaly() returns whether it is on.
  * Example: lg_set_anomaly(c, true, .nan_only = true) */
 #define lg_set_anomaly(...)                                                                                            \
-        LG_CALL2(lg_set_anomaly_with, lg_anomaly_options, lg_set_anomaly_takes_c_on, C, V, __VA_ARGS__)
+        LG_CALL2(lg_set_anomaly_with, lg_anomaly_options, lg_set_anomaly_takes_c_on, V, V, __VA_ARGS__)
 LG_API bool lg_set_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options);
 LG_API bool lg_anomaly(const lg_ctx *c);
 

@@ -28,6 +28,15 @@
 #pragma GCC system_header
 #endif
 
+/* Makes errors, from here on, of what is only a warning in C before gcc 14 and clang 16 and would crash when the
+ * program runs: another object or a number in the place of an object, and a call of an undeclared function. The macro
+ * LG_PERMISSIVE, defined before the header, leaves them as the compiler has them. */
+#if defined(__GNUC__) && !defined(__cplusplus) && !defined(LG_PERMISSIVE)
+#pragma GCC diagnostic error "-Wincompatible-pointer-types"
+#pragma GCC diagnostic error "-Wint-conversion"
+#pragma GCC diagnostic error "-Wimplicit-function-declaration"
+#endif
+
 /* ---- attributes of declarations ----
  *
  * LG_API marks a function that the library exports. LG_PRINTF lets the compiler check a format and its arguments.
@@ -98,28 +107,9 @@ typedef struct lg_ema lg_ema;             /* an exponential moving average of pa
 #define LG_LOCAL_(name, line) LG_LOCAL__(name, line)
 #define LG_LOCAL__(name, line) name##line
 
-/* p, which does not compile with the message `text` if it is a pointer to something else than `type`; expands p three
- * times, so it is for arguments that are mostly variables. */
-#ifdef __cplusplus
-#define LG_IS(type, p, text) (p)
-#else
-#define LG_IS(type, p, text)                                                                                           \
-        ((void)__extension__({                                                                                         \
-                 _Static_assert(__builtin_types_compatible_p(__typeof__(p), type *) ||                                 \
-                                        __builtin_types_compatible_p(__typeof__(p), void *),                           \
-                                text);                                                                                 \
-                 0;                                                                                                    \
-         }),                                                                                                           \
-         (p))
-#endif
-
-/* LG_CALL2(f, type, takes, P, I, a, b, .option = value) is f(a, b, options). A missing positional argument becomes
- * `takes`, an undeclared name that spells out which arguments the call takes. C, M, P, I and V say what each of them
- * is: a context or a module, and no other pointer; a pointer, and no number; a whole number, and neither 0.5 nor (3,
- * 5); any value. */
-#define LG_AS_C(a, takes) LG_IS(lg_ctx, a, "the first argument is a context: " #takes)
-#define LG_AS_M(a, takes) LG_IS(lg_module, a, "the first argument is a module: " #takes)
-#define LG_AS_P(a, takes) &*(a)
+/* LG_CALL2(f, type, takes, V, I, a, b, .option = value) is f(a, b, options). A missing positional argument becomes
+ * `takes`, an undeclared name that spells out which arguments the call takes. V or I says what each argument is: any
+ * value; a whole number, and neither 0.5 nor (3, 5). */
 #define LG_AS_I(a, takes) (~~(0 + (a)) + 0 * (int)sizeof LG_TEXT(LG_ONE a))
 #define LG_AS_V(a, takes) (a)
 #define LG_ONE(a) a

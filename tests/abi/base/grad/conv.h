@@ -44,7 +44,7 @@ typedef struct lg_conv2d_options {
  *
  * over the channels c of o's group and k, l of the kernel; x is (N, C, H, W) or (C, H, W), w (O, C / groups, KH, KW).
  * Example: lg_conv2d(x, w, NULL, .stride = 2, .paddings = LG_PAIR(0, 1)) */
-#define lg_conv2d(...) LG_CALL3(lg_conv2d_with, lg_conv2d_options, lg_conv2d_takes_x_w_b, P, V, V, __VA_ARGS__)
+#define lg_conv2d(...) LG_CALL3(lg_conv2d_with, lg_conv2d_options, lg_conv2d_takes_x_w_b, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv2d_options *options);
 
 typedef struct lg_conv1d_options {
@@ -56,7 +56,7 @@ typedef struct lg_conv1d_options {
 } lg_conv1d_options;
 /* Computes a 1-d convolution, of signals x (N, C, L) or (C, L) and w (O, C / groups, K).
  * Example: lg_conv1d(x, w, b, .padding = 1) */
-#define lg_conv1d(...) LG_CALL3(lg_conv1d_with, lg_conv1d_options, lg_conv1d_takes_x_w_b, P, V, V, __VA_ARGS__)
+#define lg_conv1d(...) LG_CALL3(lg_conv1d_with, lg_conv1d_options, lg_conv1d_takes_x_w_b, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv1d_options *options);
 
 typedef struct lg_conv_transpose2d_options {
@@ -80,7 +80,7 @@ typedef struct lg_conv_transpose2d_options {
  * .output_padding is less than the stride or the dilation. With b, 16-bit floats compute in f32 and are rounded once.
  * Example: lg_conv_transpose2d(x, w, b, .stride = 2, .output_padding = 1) */
 #define lg_conv_transpose2d(...)                                                                                       \
-        LG_CALL3(lg_conv_transpose2d_with, lg_conv_transpose2d_options, lg_conv_transpose2d_takes_x_w_b, P, V, V,      \
+        LG_CALL3(lg_conv_transpose2d_with, lg_conv_transpose2d_options, lg_conv_transpose2d_takes_x_w_b, V, V, V,      \
                  __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv_transpose2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
                                                   const lg_conv_transpose2d_options *options);
@@ -96,7 +96,7 @@ typedef struct lg_conv_transpose1d_options {
 /* Computes a transposed 1-d convolution, of signals x (N, C, L) or (C, L) and w (C, O / groups, K).
  * Example: lg_conv_transpose1d(x, w, NULL, .stride = 2) */
 #define lg_conv_transpose1d(...)                                                                                       \
-        LG_CALL3(lg_conv_transpose1d_with, lg_conv_transpose1d_options, lg_conv_transpose1d_takes_x_w_b, P, V, V,      \
+        LG_CALL3(lg_conv_transpose1d_with, lg_conv_transpose1d_options, lg_conv_transpose1d_takes_x_w_b, V, V, V,      \
                  __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv_transpose1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
                                                   const lg_conv_transpose1d_options *options);
@@ -134,10 +134,10 @@ typedef struct lg_max_pool1d_options {
  * first element in row-major order. The gradient flows to the selected element.
  * Examples: lg_max_pool2d(x, 3, .stride = 2, .padding = 1, .indices = &i), lg_max_pool1d(x, 2) */
 #define lg_max_pool2d(...)                                                                                             \
-        LG_CALL2(lg_max_pool2d_with, lg_max_pool2d_options, lg_max_pool2d_takes_x_kernel, P, I, __VA_ARGS__)
+        LG_CALL2(lg_max_pool2d_with, lg_max_pool2d_options, lg_max_pool2d_takes_x_kernel, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_pool2d_with(lg_tensor *x, int64_t kernel, const lg_max_pool2d_options *options);
 #define lg_max_pool1d(...)                                                                                             \
-        LG_CALL2(lg_max_pool1d_with, lg_max_pool1d_options, lg_max_pool1d_takes_x_kernel, P, I, __VA_ARGS__)
+        LG_CALL2(lg_max_pool1d_with, lg_max_pool1d_options, lg_max_pool1d_takes_x_kernel, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_pool1d_with(lg_tensor *x, int64_t kernel, const lg_max_pool1d_options *options);
 
 typedef struct lg_avg_pool2d_options {
@@ -162,10 +162,10 @@ typedef struct lg_avg_pool1d_options {
  * .ceil_mode has beyond the padding never counts.
  * Examples: lg_avg_pool2d(x, 3, .padding = 1, .no_count_padding = true), lg_avg_pool1d(x, 2) */
 #define lg_avg_pool2d(...)                                                                                             \
-        LG_CALL2(lg_avg_pool2d_with, lg_avg_pool2d_options, lg_avg_pool2d_takes_x_kernel, P, I, __VA_ARGS__)
+        LG_CALL2(lg_avg_pool2d_with, lg_avg_pool2d_options, lg_avg_pool2d_takes_x_kernel, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_avg_pool2d_with(lg_tensor *x, int64_t kernel, const lg_avg_pool2d_options *options);
 #define lg_avg_pool1d(...)                                                                                             \
-        LG_CALL2(lg_avg_pool1d_with, lg_avg_pool1d_options, lg_avg_pool1d_takes_x_kernel, P, I, __VA_ARGS__)
+        LG_CALL2(lg_avg_pool1d_with, lg_avg_pool1d_options, lg_avg_pool1d_takes_x_kernel, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_avg_pool1d_with(lg_tensor *x, int64_t kernel, const lg_avg_pool1d_options *options);
 
 /* ---- adaptive pooling ----
@@ -182,7 +182,7 @@ typedef struct lg_adaptive_avg_pool2d_options {
 /* Computes the mean of each adaptive window; with size 1, the mean of each channel.
  * Examples: lg_adaptive_avg_pool2d(x, 1), lg_adaptive_avg_pool1d(x, 4) */
 #define lg_adaptive_avg_pool2d(...)                                                                                    \
-        LG_CALL2(lg_adaptive_avg_pool2d_with, lg_adaptive_avg_pool2d_options, lg_adaptive_avg_pool2d_takes_x_size, P,  \
+        LG_CALL2(lg_adaptive_avg_pool2d_with, lg_adaptive_avg_pool2d_options, lg_adaptive_avg_pool2d_takes_x_size, V,  \
                  I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_adaptive_avg_pool2d_with(lg_tensor *x, int64_t size,
                                                      const lg_adaptive_avg_pool2d_options *options);
@@ -197,7 +197,7 @@ typedef struct lg_adaptive_max_pool2d_options {
 /* Computes the maximum of each adaptive window of an image, with ties, NaN and the gradient as in lg_max_pool2d().
  * Example: lg_adaptive_max_pool2d(x, 0, .sizes = LG_PAIR(2, 3), .indices = &i) */
 #define lg_adaptive_max_pool2d(...)                                                                                    \
-        LG_CALL2(lg_adaptive_max_pool2d_with, lg_adaptive_max_pool2d_options, lg_adaptive_max_pool2d_takes_x_size, P,  \
+        LG_CALL2(lg_adaptive_max_pool2d_with, lg_adaptive_max_pool2d_options, lg_adaptive_max_pool2d_takes_x_size, V,  \
                  I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_adaptive_max_pool2d_with(lg_tensor *x, int64_t size,
                                                      const lg_adaptive_max_pool2d_options *options);

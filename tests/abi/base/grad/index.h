@@ -45,7 +45,7 @@ typedef struct lg_embedding_options {
 /* Looks up rows of weight (rows, features): an index of any shape (...) gives (..., features) (PyTorch's F.embedding).
  * Example: lg_embedding(ids, w, .padding_idx = 1) */
 #define lg_embedding(...)                                                                                              \
-        LG_CALL2(lg_embedding_with, lg_embedding_options, lg_embedding_takes_index_weight, P, P, __VA_ARGS__)
+        LG_CALL2(lg_embedding_with, lg_embedding_options, lg_embedding_takes_index_weight, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_embedding_with(lg_tensor *index, lg_tensor *weight, const lg_embedding_options *options);
 
 /* Makes one-hot vectors: an index (...) gives an i64 tensor (..., classes) that is 1 at the index and 0 elsewhere. */
@@ -76,9 +76,9 @@ typedef struct lg_triangle_options {
 /* Returns the lower (tril) or upper (triu) triangles of the matrices in the last two dimensions of x: the elements on
  * and below, or on and above, a diagonal, and 0 elsewhere.
  * Examples: lg_tril(x, .diagonal = -1), lg_triu(x, .diagonal = 1) */
-#define lg_tril(...) LG_CALL1(lg_tril_with, lg_triangle_options, lg_tril_takes_x, P, __VA_ARGS__)
+#define lg_tril(...) LG_CALL1(lg_tril_with, lg_triangle_options, lg_tril_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_tril_with(lg_tensor *x, const lg_triangle_options *options);
-#define lg_triu(...) LG_CALL1(lg_triu_with, lg_triangle_options, lg_triu_takes_x, P, __VA_ARGS__)
+#define lg_triu(...) LG_CALL1(lg_triu_with, lg_triangle_options, lg_triu_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_triu_with(lg_tensor *x, const lg_triangle_options *options);
 
 /* ---- flipping, rolling, padding, repeating ---- */
@@ -97,7 +97,7 @@ typedef struct lg_pad_options {
 /* Pads x (PyTorch's F.pad, in any mode for any number of dimensions). pads are pairs {before, after}, at most as many
  * as dimensions, from the last dimension to the first; negative numbers cut elements off.
  * Examples: lg_pad(x, LG_INTS(1, 1, 2, 0), .value = -1), lg_pad(x, LG_INTS(1, 2), .mode = LG_PAD_REFLECT) */
-#define lg_pad(...) LG_CALL2(lg_pad_with, lg_pad_options, lg_pad_takes_x_pads, P, V, __VA_ARGS__)
+#define lg_pad(...) LG_CALL2(lg_pad_with, lg_pad_options, lg_pad_takes_x_pads, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_pad_with(lg_tensor *x, lg_ints_in pads, const lg_pad_options *options);
 
 /* Returns a tensor that repeats x times.size[i] times along dimension i (PyTorch's Tensor.repeat); always a copy. times
@@ -142,7 +142,7 @@ typedef struct lg_sort_options {
 } lg_sort_options;
 /* Sorts along a dimension. The sort is stable: equal elements keep their order, also with .descending.
  * Example: lg_sort(x, -1, .descending = true, .indices = &i) */
-#define lg_sort(...) LG_CALL2(lg_sort_with, lg_sort_options, lg_sort_takes_x_dim, P, I, __VA_ARGS__)
+#define lg_sort(...) LG_CALL2(lg_sort_with, lg_sort_options, lg_sort_takes_x_dim, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_sort_with(lg_tensor *x, int dim, const lg_sort_options *options);
 
 typedef struct lg_argsort_options {
@@ -151,7 +151,7 @@ typedef struct lg_argsort_options {
 } lg_argsort_options;
 /* Returns the indices that lg_sort() gives, an i64 tensor without a gradient.
  * Example: lg_argsort(x, 0, .descending = true) */
-#define lg_argsort(...) LG_CALL2(lg_argsort_with, lg_argsort_options, lg_argsort_takes_x_dim, P, I, __VA_ARGS__)
+#define lg_argsort(...) LG_CALL2(lg_argsort_with, lg_argsort_options, lg_argsort_takes_x_dim, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_argsort_with(lg_tensor *x, int dim, const lg_argsort_options *options);
 
 typedef struct lg_topk_options {
@@ -161,7 +161,7 @@ typedef struct lg_topk_options {
 } lg_topk_options;
 /* Returns the k largest elements along a dimension, sorted, largest first. Ties go to the lowest index.
  * Example: lg_topk(x, 5, -1, .indices = &i) */
-#define lg_topk(...) LG_CALL3(lg_topk_with, lg_topk_options, lg_topk_takes_x_k_dim, P, I, I, __VA_ARGS__)
+#define lg_topk(...) LG_CALL3(lg_topk_with, lg_topk_options, lg_topk_takes_x_k_dim, V, I, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_topk_with(lg_tensor *x, int64_t k, int dim, const lg_topk_options *options);
 
 /* Options of lg_max() and lg_min(). */
@@ -173,9 +173,9 @@ typedef struct lg_max_options {
 /* Returns the maximum or minimum along a dimension that is not empty. Ties go to the lowest index, and the first NaN,
  * if any, is the result. The whole gradient flows to the selected element, where lg_amax() shares it among ties.
  * Examples: lg_max(x, 1, .indices = &i), lg_min(x, 1, .keep_dim = true) */
-#define lg_max(...) LG_CALL2(lg_max_with, lg_max_options, lg_max_takes_x_dim, P, I, __VA_ARGS__)
+#define lg_max(...) LG_CALL2(lg_max_with, lg_max_options, lg_max_takes_x_dim, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_with(lg_tensor *x, int dim, const lg_max_options *options);
-#define lg_min(...) LG_CALL2(lg_min_with, lg_max_options, lg_min_takes_x_dim, P, I, __VA_ARGS__)
+#define lg_min(...) LG_CALL2(lg_min_with, lg_max_options, lg_min_takes_x_dim, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_min_with(lg_tensor *x, int dim, const lg_max_options *options);
 
 LG_END_C

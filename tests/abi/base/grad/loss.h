@@ -46,7 +46,7 @@ typedef struct lg_cross_entropy_options {
  * -inf.
  * Example: lg_cross_entropy(x, target, .reduction = LG_SUM, .label_smoothing = 0.1) */
 #define lg_cross_entropy(...)                                                                                          \
-        LG_CALL2(lg_cross_entropy_with, lg_cross_entropy_options, lg_cross_entropy_takes_x_target, P, P, __VA_ARGS__)
+        LG_CALL2(lg_cross_entropy_with, lg_cross_entropy_options, lg_cross_entropy_takes_x_target, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_cross_entropy_with(lg_tensor *x, lg_tensor *target,
                                                const lg_cross_entropy_options *options);
 
@@ -59,7 +59,7 @@ typedef struct lg_nll_options {
 /* Computes the negative log-likelihood -weight[target] x[target] of log-probabilities x, as lg_log_softmax() returns
  * them, and class indices. Ignored rows and LG_MEAN are treated as in lg_cross_entropy(), which takes scores instead.
  * Example: lg_nll(lg_log_softmax(x, 1), target) */
-#define lg_nll(...) LG_CALL2(lg_nll_with, lg_nll_options, lg_nll_takes_x_target, P, P, __VA_ARGS__)
+#define lg_nll(...) LG_CALL2(lg_nll_with, lg_nll_options, lg_nll_takes_x_target, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_nll_with(lg_tensor *x, lg_tensor *target, const lg_nll_options *options);
 
 /* ---- elementwise losses ----
@@ -73,19 +73,19 @@ typedef struct lg_loss_options {
         lg_reduction reduction LG_DEFAULT; /* LG_MEAN, LG_SUM or LG_NONE; default LG_MEAN. */
 } lg_loss_options;
 /* Computes the squared error (x - target)^2. */
-#define lg_mse(...) LG_CALL2(lg_mse_with, lg_loss_options, lg_mse_takes_x_target, P, P, __VA_ARGS__)
+#define lg_mse(...) LG_CALL2(lg_mse_with, lg_loss_options, lg_mse_takes_x_target, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_mse_with(lg_tensor *x, lg_tensor *target, const lg_loss_options *options);
 
 /* Computes the absolute error |x - target|. Its derivative is 0 where x equals target.
  * Example: lg_l1(x, target) */
-#define lg_l1(...) LG_CALL2(lg_l1_with, lg_loss_options, lg_l1_takes_x_target, P, P, __VA_ARGS__)
+#define lg_l1(...) LG_CALL2(lg_l1_with, lg_loss_options, lg_l1_takes_x_target, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_l1_with(lg_tensor *x, lg_tensor *target, const lg_loss_options *options);
 
 /* Computes the binary cross entropy -(target log(x) + (1 - target) log(1 - x)) of a probability x in [0, 1]; outside,
  * the result is NaN. The logarithms are bounded from below by -100; where a bound applies, the derivative is 0 (in
  * PyTorch it is as large as 1e12). For scores use lg_bce_with_logits().
  * Example: lg_bce(lg_sigmoid(x), target) */
-#define lg_bce(...) LG_CALL2(lg_bce_with, lg_loss_options, lg_bce_takes_x_target, P, P, __VA_ARGS__)
+#define lg_bce(...) LG_CALL2(lg_bce_with, lg_loss_options, lg_bce_takes_x_target, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_bce_with(lg_tensor *x, lg_tensor *target, const lg_loss_options *options);
 
 typedef struct lg_bce_with_logits_options {
@@ -97,7 +97,7 @@ typedef struct lg_bce_with_logits_options {
  * sigmoid(x))), accurate for large |x|; at infinite x a term of factor 0 is 0. .pos_weight gets a gradient if needed.
  * Example: lg_bce_with_logits(x, target, .reduction = LG_SUM) */
 #define lg_bce_with_logits(...)                                                                                        \
-        LG_CALL2(lg_bce_with_logits_with, lg_bce_with_logits_options, lg_bce_with_logits_takes_x_target, P, P,         \
+        LG_CALL2(lg_bce_with_logits_with, lg_bce_with_logits_options, lg_bce_with_logits_takes_x_target, V, V,         \
                  __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_bce_with_logits_with(lg_tensor *x, lg_tensor *target,
                                                  const lg_bce_with_logits_options *options);
@@ -109,7 +109,7 @@ typedef struct lg_huber_options {
 } lg_huber_options;
 /* Computes the Huber loss: d^2 / 2 if d <= delta, else delta (d - delta / 2).
  * Example: lg_huber(x, target, .delta = 2) */
-#define lg_huber(...) LG_CALL2(lg_huber_with, lg_huber_options, lg_huber_takes_x_target, P, P, __VA_ARGS__)
+#define lg_huber(...) LG_CALL2(lg_huber_with, lg_huber_options, lg_huber_takes_x_target, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_huber_with(lg_tensor *x, lg_tensor *target, const lg_huber_options *options);
 
 typedef struct lg_smooth_l1_options {
@@ -120,7 +120,7 @@ typedef struct lg_smooth_l1_options {
 /* Computes the smooth L1 loss: d^2 / (2 beta) if d < beta, else d - beta / 2.
  * Example: lg_smooth_l1(x, target, .beta = 0.5) */
 #define lg_smooth_l1(...)                                                                                              \
-        LG_CALL2(lg_smooth_l1_with, lg_smooth_l1_options, lg_smooth_l1_takes_x_target, P, P, __VA_ARGS__)
+        LG_CALL2(lg_smooth_l1_with, lg_smooth_l1_options, lg_smooth_l1_takes_x_target, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_smooth_l1_with(lg_tensor *x, lg_tensor *target, const lg_smooth_l1_options *options);
 
 typedef struct lg_kl_div_options {
@@ -134,7 +134,7 @@ typedef struct lg_kl_div_options {
  * e^target (target - x), which is 0 for a target of -inf. LG_BATCH_MEAN gives the divergence by its mathematical
  * definition, averaged over the rows of an x that is not 0-d.
  * Example: lg_kl_div(lg_log_softmax(x, 1), p, .reduction = LG_BATCH_MEAN) */
-#define lg_kl_div(...) LG_CALL2(lg_kl_div_with, lg_kl_div_options, lg_kl_div_takes_x_target, P, P, __VA_ARGS__)
+#define lg_kl_div(...) LG_CALL2(lg_kl_div_with, lg_kl_div_options, lg_kl_div_takes_x_target, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_kl_div_with(lg_tensor *x, lg_tensor *target, const lg_kl_div_options *options);
 
 LG_END_C

@@ -61,7 +61,7 @@ typedef struct lg_module_options {
 /* Makes a module of your own. type, which is not empty, names it in tables and messages. Without a forward the module
  * is a container of named children, which another module runs; it has either .forward or .forward_all.
  * Example: lg_nn_module(c, "Block", .forward = block, .user = p) */
-#define lg_nn_module(...) LG_CALL2(lg_nn_module_with, lg_module_options, lg_nn_module_takes_c_type, C, V, __VA_ARGS__)
+#define lg_nn_module(...) LG_CALL2(lg_nn_module_with, lg_module_options, lg_nn_module_takes_c_type, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg_module_options *options);
 
 /* The most levels of modules in modules, the outermost module included. So deep, a forward needs 80 kB of the stack,
@@ -94,17 +94,15 @@ LG_API lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor
 /* Runs m on one or several inputs and returns its result. If m has several results, returns the first and frees others.
  * Examples: lg_forward(net, x), lg_forward(net, x, mask) */
 #define lg_forward(...)                                                                                                \
-        lg_forward_list(LG_IS(lg_module, LG_ARG1(__VA_ARGS__), "the first argument is a module: lg_forward(m, x)"),    \
+        lg_forward_list(LG_ARG1(__VA_ARGS__),                                                                          \
                         LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_forward_takes_m_inputs), LG_TAIL2(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs);
 
 /* Runs m and stores all its results in *out, an lg_outputs. If it fails, returns false and sets out->count to 0.
  * Example: lg_forward_all(lstm, &out, x, h) */
 #define lg_forward_all(...)                                                                                            \
-        lg_forward_all_list(                                                                                           \
-                LG_IS(lg_module, LG_ARG1(__VA_ARGS__), "the first argument is a module: lg_forward_all(m, &out, x)"),  \
-                LG_ARG2(__VA_ARGS__, lg_forward_all_takes_m_out_inputs), sizeof(lg_outputs),                           \
-                LG_ARRAY(lg_tensor, LG_TAIL2(__VA_ARGS__)))
+        lg_forward_all_list(LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, lg_forward_all_takes_m_out_inputs),             \
+                            sizeof(lg_outputs), LG_ARRAY(lg_tensor, LG_TAIL2(__VA_ARGS__)))
 LG_API bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *const *inputs);
 
 /* Runs m as lg_forward() does, but with the tensors of params in place of its parameters (PyTorch's functional_call),
@@ -114,9 +112,7 @@ LG_API bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_t
  * (LG_ERR_STATE).
  * Example: lg_forward_params(net, LG_LIST(w, b), x) */
 #define lg_forward_params(...)                                                                                         \
-        lg_forward_params_list(LG_IS(lg_module, LG_ARG1(__VA_ARGS__),                                                  \
-                                     "the first argument is a module: lg_forward_params(m, params, x)"),               \
-                               LG_ARG2(__VA_ARGS__, lg_forward_params_takes_m_params_inputs),                          \
+        lg_forward_params_list(LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, lg_forward_params_takes_m_params_inputs),    \
                                LG_ARRAY(lg_tensor, LG_TAIL2(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params, lg_tensor *const *inputs);
 
@@ -130,9 +126,8 @@ LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params,
  * no parameter requires grad, it counts as a constant. While nothing is recorded, this is lg_forward().
  * Example: lg_recompute(net, x) */
 #define lg_recompute(...)                                                                                              \
-        lg_recompute_list(                                                                                             \
-                LG_IS(lg_module, LG_ARG1(__VA_ARGS__), "the first argument is a module: lg_recompute(m, x)"),          \
-                LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recompute_takes_m_inputs), LG_TAIL2(__VA_ARGS__)))
+        lg_recompute_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recompute_takes_m_inputs), \
+                                                         LG_TAIL2(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_recompute_list(lg_module *m, lg_tensor *const *inputs);
 
 /* Makes a Sequential run its children as lg_recompute() does, n at a time, whenever its forward is recorded; the last
@@ -219,7 +214,7 @@ typedef struct lg_clone_options {
  * the same parameters frozen, without gradients and hooks. The copy has no parent and belongs to the context. Fails
  * with LG_ERR_STATE also if a module of your own has .user but no .clone, or if its .clone fails.
  * Example: lg_module_clone(net, .device = lg_cpu()) */
-#define lg_module_clone(...) LG_CALL1(lg_module_clone_with, lg_clone_options, lg_module_clone_takes_m, M, __VA_ARGS__)
+#define lg_module_clone(...) LG_CALL1(lg_module_clone_with, lg_clone_options, lg_module_clone_takes_m, V, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_module_clone_with(lg_module *m, const lg_clone_options *options);
 
 /* ---- printing ----

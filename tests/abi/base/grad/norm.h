@@ -37,7 +37,7 @@ typedef struct lg_batch_norm_options {
  * and both are required; no gradient goes to them.
  * Example: lg_batch_norm(x, w, b, .running_mean = mean, .running_var = var, .training = true) */
 #define lg_batch_norm(...)                                                                                             \
-        LG_CALL3(lg_batch_norm_with, lg_batch_norm_options, lg_batch_norm_takes_x_w_b, P, V, V, __VA_ARGS__)
+        LG_CALL3(lg_batch_norm_with, lg_batch_norm_options, lg_batch_norm_takes_x_w_b, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
                                             const lg_batch_norm_options *options);
 
@@ -55,7 +55,7 @@ typedef struct lg_layer_norm_options {
  * F.layer_norm with its normalized_shape).
  * Example: lg_layer_norm(x, LG_SHAPE(16), w, b, .eps = 1e-6) */
 #define lg_layer_norm(...)                                                                                             \
-        LG_CALL4(lg_layer_norm_with, lg_layer_norm_options, lg_layer_norm_takes_x_shape_w_b, P, V, V, V, __VA_ARGS__)
+        LG_CALL4(lg_layer_norm_with, lg_layer_norm_options, lg_layer_norm_takes_x_shape_w_b, V, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, lg_shape shape, lg_tensor *w, lg_tensor *b,
                                             const lg_layer_norm_options *options);
 
@@ -63,7 +63,7 @@ LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, lg_shape shape, lg_ten
  * and b are (C), and C is a multiple of groups. Only N may be 0; if N is 1, each group has more than one element.
  * Example: lg_group_norm(x, 8, w, b) */
 #define lg_group_norm(...)                                                                                             \
-        LG_CALL4(lg_group_norm_with, lg_layer_norm_options, lg_group_norm_takes_x_groups_w_b, P, I, V, V, __VA_ARGS__)
+        LG_CALL4(lg_group_norm_with, lg_layer_norm_options, lg_group_norm_takes_x_groups_w_b, V, I, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_group_norm_with(lg_tensor *x, int64_t groups, lg_tensor *w, lg_tensor *b,
                                             const lg_layer_norm_options *options);
 
@@ -71,7 +71,7 @@ LG_API LG_NEW lg_tensor *lg_group_norm_with(lg_tensor *x, int64_t groups, lg_ten
  * F.instance_norm with use_input_stats). w and b are (C).
  * Example: lg_instance_norm(x, NULL, NULL) */
 #define lg_instance_norm(...)                                                                                          \
-        LG_CALL3(lg_instance_norm_with, lg_layer_norm_options, lg_instance_norm_takes_x_w_b, P, V, V, __VA_ARGS__)
+        LG_CALL3(lg_instance_norm_with, lg_layer_norm_options, lg_instance_norm_takes_x_w_b, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_instance_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
                                                const lg_layer_norm_options *options);
 
@@ -84,7 +84,7 @@ typedef struct lg_rms_norm_options {
  * given shape, as w does (PyTorch's F.rms_norm with its normalized_shape).
  * Example: lg_rms_norm(x, LG_SHAPE(16), w) */
 #define lg_rms_norm(...)                                                                                               \
-        LG_CALL3(lg_rms_norm_with, lg_rms_norm_options, lg_rms_norm_takes_x_shape_w, P, V, V, __VA_ARGS__)
+        LG_CALL3(lg_rms_norm_with, lg_rms_norm_options, lg_rms_norm_takes_x_shape_w, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_rms_norm_with(lg_tensor *x, lg_shape shape, lg_tensor *w,
                                           const lg_rms_norm_options *options);
 
@@ -95,7 +95,7 @@ typedef struct lg_normalize_options {
 /* Divides x by its norm along one dimension: x / max(|x|, eps), where |x| = sqrt(sum(x^2)) (PyTorch's F.normalize with
  * p = 2). The divisor is at least 2e-38 (f64: 3e-308), so a line of zeros stays 0 and has a gradient.
  * Example: lg_normalize(x, 1) */
-#define lg_normalize(...) LG_CALL2(lg_normalize_with, lg_normalize_options, lg_normalize_takes_x_dim, P, I, __VA_ARGS__)
+#define lg_normalize(...) LG_CALL2(lg_normalize_with, lg_normalize_options, lg_normalize_takes_x_dim, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_normalize_with(lg_tensor *x, int dim, const lg_normalize_options *options);
 
 typedef struct lg_cosine_similarity_options {
@@ -106,7 +106,7 @@ typedef struct lg_cosine_similarity_options {
  * lg_normalize(a, dim) and lg_normalize(b, dim), broadcast to one shape (PyTorch's F.cosine_similarity).
  * Example: lg_cosine_similarity(x, y, -1) */
 #define lg_cosine_similarity(...)                                                                                      \
-        LG_CALL3(lg_cosine_similarity_with, lg_cosine_similarity_options, lg_cosine_similarity_takes_a_b_dim, P, V, I, \
+        LG_CALL3(lg_cosine_similarity_with, lg_cosine_similarity_options, lg_cosine_similarity_takes_a_b_dim, V, V, I, \
                  __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_cosine_similarity_with(lg_tensor *a, lg_tensor *b, int dim,
                                                    const lg_cosine_similarity_options *options);
@@ -126,14 +126,14 @@ typedef struct lg_dropout_options {
 } lg_dropout_options;
 /* Sets each element of x to 0 with probability p and multiplies the others by 1 / (1 - p).
  * Example: lg_dropout(x, 0.5, .training = lg_is_training(m)) */
-#define lg_dropout(...) LG_CALL2(lg_dropout_with, lg_dropout_options, lg_dropout_takes_x_p, P, V, __VA_ARGS__)
+#define lg_dropout(...) LG_CALL2(lg_dropout_with, lg_dropout_options, lg_dropout_takes_x_p, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
 
 /* Multiplies each whole channel of x (N, C, ...) by 0 with probability p and by 1 / (1 - p) otherwise (PyTorch's
  * F.dropout1d, F.dropout2d and F.dropout3d).
  * Example: lg_feature_dropout(x, 0.2, .training = true) */
 #define lg_feature_dropout(...)                                                                                        \
-        LG_CALL2(lg_feature_dropout_with, lg_dropout_options, lg_feature_dropout_takes_x_p, P, V, __VA_ARGS__)
+        LG_CALL2(lg_feature_dropout_with, lg_dropout_options, lg_feature_dropout_takes_x_p, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_feature_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
 
 LG_END_C

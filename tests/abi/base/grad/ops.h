@@ -28,28 +28,28 @@ typedef struct lg_reduce_options {
 } lg_reduce_options;
 /* Computes the sum. Floats accumulate in f32 or better; integers and bool give i64. The sum of an empty tensor is 0.
  * Example: lg_sum(x, .dims = LG_DIMS(1), .keep_dim = true) */
-#define lg_sum(...) LG_CALL1(lg_sum_with, lg_reduce_options, lg_sum_takes_x, P, __VA_ARGS__)
+#define lg_sum(...) LG_CALL1(lg_sum_with, lg_reduce_options, lg_sum_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_sum_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Computes the mean of a tensor of a float dtype. It is finite also where the sum exceeds the range of the dtype; only
  * in f64 the sum must fit, as in NumPy. The mean of an empty tensor is NaN. */
-#define lg_mean(...) LG_CALL1(lg_mean_with, lg_reduce_options, lg_mean_takes_x, P, __VA_ARGS__)
+#define lg_mean(...) LG_CALL1(lg_mean_with, lg_reduce_options, lg_mean_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_mean_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Computes the maximum or the minimum of at least one element; if an element is NaN, the result is NaN. Equal ones
  * share the gradient evenly, as in PyTorch's amax and amin. lg_max() and lg_min() in index.h return indices as well.
  * Examples: lg_amax(x, .dims = LG_DIMS(1)), lg_amin(x) */
-#define lg_amax(...) LG_CALL1(lg_amax_with, lg_reduce_options, lg_amax_takes_x, P, __VA_ARGS__)
+#define lg_amax(...) LG_CALL1(lg_amax_with, lg_reduce_options, lg_amax_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_amax_with(lg_tensor *x, const lg_reduce_options *options);
-#define lg_amin(...) LG_CALL1(lg_amin_with, lg_reduce_options, lg_amin_takes_x, P, __VA_ARGS__)
+#define lg_amin(...) LG_CALL1(lg_amin_with, lg_reduce_options, lg_amin_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_amin_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Finds the index of the maximum or minimum, as i64: the position in row-major order within the reduced dimensions,
  * which have at least one element. The first of equal ones is chosen, and the first NaN before all numbers.
  * Examples: lg_argmax(scores, .dims = LG_DIMS(1)), lg_argmin(x) */
-#define lg_argmax(...) LG_CALL1(lg_argmax_with, lg_reduce_options, lg_argmax_takes_x, P, __VA_ARGS__)
+#define lg_argmax(...) LG_CALL1(lg_argmax_with, lg_reduce_options, lg_argmax_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_argmax_with(lg_tensor *x, const lg_reduce_options *options);
-#define lg_argmin(...) LG_CALL1(lg_argmin_with, lg_reduce_options, lg_argmin_takes_x, P, __VA_ARGS__)
+#define lg_argmin(...) LG_CALL1(lg_argmin_with, lg_reduce_options, lg_argmin_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_argmin_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Options of lg_var() and lg_std(). */
@@ -62,31 +62,31 @@ typedef struct lg_var_options {
 /* Computes the variance sum((x - mean)^2) / max(0, count - correction) of a tensor of a float dtype. With the default
  * correction of 1, the variance of one element is NaN, as is that of an empty tensor.
  * Example: lg_var(x, .dims = LG_DIMS(0), .correction = LG_ZERO) */
-#define lg_var(...) LG_CALL1(lg_var_with, lg_var_options, lg_var_takes_x, P, __VA_ARGS__)
+#define lg_var(...) LG_CALL1(lg_var_with, lg_var_options, lg_var_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_var_with(lg_tensor *x, const lg_var_options *options);
 
 /* Computes the standard deviation, the square root of the variance, of a tensor of a float dtype. The variance itself
  * may exceed the range of the dtype, except in f64. Where the result is 0, its gradient is 0.
  * Example: lg_std(x, .dims = LG_DIMS(0)) */
-#define lg_std(...) LG_CALL1(lg_std_with, lg_var_options, lg_std_takes_x, P, __VA_ARGS__)
+#define lg_std(...) LG_CALL1(lg_std_with, lg_var_options, lg_std_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_std_with(lg_tensor *x, const lg_var_options *options);
 
 /* Computes the product; integers and bool give i64, an empty tensor gives 1. The gradient is correct also at 0.
  * Example: lg_prod(x, .dims = LG_DIMS(1)) */
-#define lg_prod(...) LG_CALL1(lg_prod_with, lg_reduce_options, lg_prod_takes_x, P, __VA_ARGS__)
+#define lg_prod(...) LG_CALL1(lg_prod_with, lg_reduce_options, lg_prod_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_prod_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Computes log(sum(e^x)) of a tensor of a float dtype, without overflow in between. Elements may be infinite: elements
  * of inf share the gradient equally, and if all are -inf, it is 0 (PyTorch: NaN). An empty tensor gives -inf.
  * Example: lg_logsumexp(scores, .dims = LG_DIMS(1), .keep_dim = true) */
-#define lg_logsumexp(...) LG_CALL1(lg_logsumexp_with, lg_reduce_options, lg_logsumexp_takes_x, P, __VA_ARGS__)
+#define lg_logsumexp(...) LG_CALL1(lg_logsumexp_with, lg_reduce_options, lg_logsumexp_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_logsumexp_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Returns a bool tensor: whether any or every element of x, of any dtype, is nonzero; false or true if x is empty.
  * Examples: lg_any(mask, .dims = LG_DIMS(1)), lg_all(mask) */
-#define lg_any(...) LG_CALL1(lg_any_with, lg_reduce_options, lg_any_takes_x, P, __VA_ARGS__)
+#define lg_any(...) LG_CALL1(lg_any_with, lg_reduce_options, lg_any_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_any_with(lg_tensor *x, const lg_reduce_options *options);
-#define lg_all(...) LG_CALL1(lg_all_with, lg_reduce_options, lg_all_takes_x, P, __VA_ARGS__)
+#define lg_all(...) LG_CALL1(lg_all_with, lg_reduce_options, lg_all_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_all_with(lg_tensor *x, const lg_reduce_options *options);
 
 typedef struct lg_norm_options {
@@ -100,7 +100,7 @@ typedef struct lg_norm_options {
  * the norm is 0, its gradient is 0. Powers on the way may exceed the range of the dtype, except squares in f64 (p = 2).
  * The norm of an empty tensor is 0, except that p = LG_INFINITY fails with LG_ERR_SHAPE.
  * Example: lg_norm(x, .dims = LG_DIMS(1)) */
-#define lg_norm(...) LG_CALL1(lg_norm_with, lg_norm_options, lg_norm_takes_x, P, __VA_ARGS__)
+#define lg_norm(...) LG_CALL1(lg_norm_with, lg_norm_options, lg_norm_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_norm_with(lg_tensor *x, const lg_norm_options *options);
 
 /* ---- matrix products ----

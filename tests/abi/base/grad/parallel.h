@@ -40,7 +40,7 @@ typedef struct lg_data_parallel_options {
  * if the group was freed, and for .create_graph.
  * Example: lg_data_parallel(net, g, .bucket_bytes = 4 << 20) */
 #define lg_data_parallel(...)                                                                                          \
-        LG_CALL2(lg_data_parallel_with, lg_data_parallel_options, lg_data_parallel_takes_net_g, P, V, __VA_ARGS__)
+        LG_CALL2(lg_data_parallel_with, lg_data_parallel_options, lg_data_parallel_takes_net_g, V, V, __VA_ARGS__)
 LG_API bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_parallel_options *options);
 
 /* Leaves gradients as they are for the statement or block that follows: backwards in it accumulate on each rank, and

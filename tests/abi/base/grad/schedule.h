@@ -41,7 +41,7 @@ typedef struct lg_step_lr_options {
 } lg_step_lr_options;
 /* Makes a schedule that multiplies the rates by gamma every step_size steps (StepLR): lr0 gamma^floor(t / step_size).
  * Example: lg_step_lr(opt, 30, .gamma = 0.5) */
-#define lg_step_lr(...) LG_CALL2(lg_step_lr_with, lg_step_lr_options, lg_step_lr_takes_opt_step_size, P, I, __VA_ARGS__)
+#define lg_step_lr(...) LG_CALL2(lg_step_lr_with, lg_step_lr_options, lg_step_lr_takes_opt_step_size, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_step_lr_with(lg_optimizer *opt, int64_t step_size, const lg_step_lr_options *options);
 
 typedef struct lg_multi_step_lr_options {
@@ -51,7 +51,7 @@ typedef struct lg_multi_step_lr_options {
 /* Makes a schedule that multiplies the rates by gamma at each of one or more milestones, in steps (MultiStepLR).
  * Example: lg_multi_step_lr(opt, LG_INTS(30, 80), .gamma = 0.5) */
 #define lg_multi_step_lr(...)                                                                                          \
-        LG_CALL2(lg_multi_step_lr_with, lg_multi_step_lr_options, lg_multi_step_lr_takes_opt_milestones, P, V,         \
+        LG_CALL2(lg_multi_step_lr_with, lg_multi_step_lr_options, lg_multi_step_lr_takes_opt_milestones, V, V,         \
                  __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_multi_step_lr_with(lg_optimizer *opt, lg_ints_in milestones,
                                                   const lg_multi_step_lr_options *options);
@@ -67,7 +67,7 @@ typedef struct lg_cosine_lr_options {
  * eta_min + (lr0 - eta_min) (1 + cos(pi t / t_max)) / 2.
  * Example: lg_cosine_lr(opt, steps) */
 #define lg_cosine_lr(...)                                                                                              \
-        LG_CALL2(lg_cosine_lr_with, lg_cosine_lr_options, lg_cosine_lr_takes_opt_t_max, P, I, __VA_ARGS__)
+        LG_CALL2(lg_cosine_lr_with, lg_cosine_lr_options, lg_cosine_lr_takes_opt_t_max, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_cosine_lr_with(lg_optimizer *opt, int64_t t_max, const lg_cosine_lr_options *options);
 
 typedef struct lg_linear_lr_options {
@@ -79,7 +79,7 @@ typedef struct lg_linear_lr_options {
  * a warm-up (LinearLR): lr0 (start_factor + (end_factor - start_factor) min(t, total) / total).
  * Example: lg_linear_lr(opt, 100, .start_factor = 0.01) */
 #define lg_linear_lr(...)                                                                                              \
-        LG_CALL2(lg_linear_lr_with, lg_linear_lr_options, lg_linear_lr_takes_opt_total, P, I, __VA_ARGS__)
+        LG_CALL2(lg_linear_lr_with, lg_linear_lr_options, lg_linear_lr_takes_opt_total, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_linear_lr_with(lg_optimizer *opt, int64_t total, const lg_linear_lr_options *options);
 
 typedef struct lg_constant_lr_options {
@@ -89,7 +89,7 @@ typedef struct lg_constant_lr_options {
 /* Makes a schedule that multiplies the rates by .factor for the first `total` steps (ConstantLR).
  * Example: lg_constant_lr(opt, 5) */
 #define lg_constant_lr(...)                                                                                            \
-        LG_CALL2(lg_constant_lr_with, lg_constant_lr_options, lg_constant_lr_takes_opt_total, P, I, __VA_ARGS__)
+        LG_CALL2(lg_constant_lr_with, lg_constant_lr_options, lg_constant_lr_takes_opt_total, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_constant_lr_with(lg_optimizer *opt, int64_t total,
                                                 const lg_constant_lr_options *options);
 
@@ -116,7 +116,7 @@ typedef struct lg_one_cycle_options {
  * lg_scheduler_step() beyond total_steps fails with LG_ERR_STATE. A group without momentum needs .no_cycle_momentum.
  * Example: lg_one_cycle_lr(opt, 0.1, epochs * lg_loader_batches(l)) */
 #define lg_one_cycle_lr(...)                                                                                           \
-        LG_CALL3(lg_one_cycle_lr_with, lg_one_cycle_options, lg_one_cycle_lr_takes_opt_max_lr_total_steps, P, V, I,    \
+        LG_CALL3(lg_one_cycle_lr_with, lg_one_cycle_options, lg_one_cycle_lr_takes_opt_max_lr_total_steps, V, V, I,    \
                  __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_one_cycle_lr_with(lg_optimizer *opt, double max_lr, int64_t total_steps,
                                                  const lg_one_cycle_options *options);
@@ -135,7 +135,7 @@ typedef struct lg_plateau_options {
  * .patience steps (ReduceLROnPlateau). lg_scheduler_step_metric() steps it.
  * Example: lg_reduce_on_plateau(opt, 0.5, .patience = 3) */
 #define lg_reduce_on_plateau(...)                                                                                      \
-        LG_CALL2(lg_reduce_on_plateau_with, lg_plateau_options, lg_reduce_on_plateau_takes_opt_factor, P, V,           \
+        LG_CALL2(lg_reduce_on_plateau_with, lg_plateau_options, lg_reduce_on_plateau_takes_opt_factor, V, V,           \
                  __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_reduce_on_plateau_with(lg_optimizer *opt, double factor,
                                                       const lg_plateau_options *options);

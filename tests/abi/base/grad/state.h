@@ -63,7 +63,7 @@ typedef struct lg_load_options {
 /* Reads the values of a file into the parameters and buffers of m, which keep their handles, devices, dtypes and
  * gradients. Without .partial, the file must have each of them and no other; only num_batches_tracked may be missing.
  * Example: lg_load(net, "net.safetensors", .partial = true, .rename = LG_NAMES("fc", "6")) */
-#define lg_load(...) LG_CALL2(lg_load_with, lg_load_options, lg_load_takes_m_path, M, V, __VA_ARGS__)
+#define lg_load(...) LG_CALL2(lg_load_with, lg_load_options, lg_load_takes_m_path, V, V, __VA_ARGS__)
 LG_API bool lg_load_with(lg_module *m, const char *path, const lg_load_options *options);
 
 /* Copies the parameters and buffers of `from` into those of `to`, two modules of one context and of the same structure,

@@ -32,30 +32,30 @@ typedef struct lg_create_options {
 } lg_create_options;
 /* Returns a tensor of zeros or ones.
  * Example: lg_zeros(c, LG_SHAPE(2, 3), .dtype = LG_F64) */
-#define lg_zeros(...) LG_CALL2(lg_zeros_with, lg_create_options, lg_zeros_takes_c_shape, C, V, __VA_ARGS__)
+#define lg_zeros(...) LG_CALL2(lg_zeros_with, lg_create_options, lg_zeros_takes_c_shape, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_zeros_with(lg_ctx *c, lg_shape shape, const lg_create_options *options);
-#define lg_ones(...) LG_CALL2(lg_ones_with, lg_create_options, lg_ones_takes_c_shape, C, V, __VA_ARGS__)
+#define lg_ones(...) LG_CALL2(lg_ones_with, lg_create_options, lg_ones_takes_c_shape, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_ones_with(lg_ctx *c, lg_shape shape, const lg_create_options *options);
 
 /* Returns a tensor whose elements are all equal to value. A float dtype rounds the value, to infinity if it is out of
  * range. An integer dtype truncates it towards 0 and must hold the result, which excludes NaN (else LG_ERR_ARGUMENT). A
  * bool is false for 0 and true for any other value, NaN included.
  * Example: lg_full(c, LG_SHAPE(1), 7, .dtype = LG_I32) */
-#define lg_full(...) LG_CALL3(lg_full_with, lg_create_options, lg_full_takes_c_shape_value, C, V, V, __VA_ARGS__)
+#define lg_full(...) LG_CALL3(lg_full_with, lg_create_options, lg_full_takes_c_shape_value, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_full_with(lg_ctx *c, lg_shape shape, double value, const lg_create_options *options);
 
 /* Returns a tensor of uninitialised elements, for a program that writes all of them.
  * Example: lg_empty(c, LG_SHAPE(2, 3)) */
-#define lg_empty(...) LG_CALL2(lg_empty_with, lg_create_options, lg_empty_takes_c_shape, C, V, __VA_ARGS__)
+#define lg_empty(...) LG_CALL2(lg_empty_with, lg_create_options, lg_empty_takes_c_shape, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_empty_with(lg_ctx *c, lg_shape shape, const lg_create_options *options);
 
 /* Creates a tensor as the function without _like does, with the shape of x and, unless they are given, its dtype and
  * device; .requires_grad is not taken from x.
  * Examples: lg_zeros_like(x), lg_ones_like(x), lg_full_like(x, 0.5, .dtype = LG_F32), lg_empty_like(x) */
-#define lg_zeros_like(...) LG_CALL1(lg_zeros_like_with, lg_create_options, lg_zeros_like_takes_x, P, __VA_ARGS__)
-#define lg_ones_like(...) LG_CALL1(lg_ones_like_with, lg_create_options, lg_ones_like_takes_x, P, __VA_ARGS__)
-#define lg_full_like(...) LG_CALL2(lg_full_like_with, lg_create_options, lg_full_like_takes_x_value, P, V, __VA_ARGS__)
-#define lg_empty_like(...) LG_CALL1(lg_empty_like_with, lg_create_options, lg_empty_like_takes_x, P, __VA_ARGS__)
+#define lg_zeros_like(...) LG_CALL1(lg_zeros_like_with, lg_create_options, lg_zeros_like_takes_x, V, __VA_ARGS__)
+#define lg_ones_like(...) LG_CALL1(lg_ones_like_with, lg_create_options, lg_ones_like_takes_x, V, __VA_ARGS__)
+#define lg_full_like(...) LG_CALL2(lg_full_like_with, lg_create_options, lg_full_like_takes_x_value, V, V, __VA_ARGS__)
+#define lg_empty_like(...) LG_CALL1(lg_empty_like_with, lg_create_options, lg_empty_like_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_zeros_like_with(lg_tensor *x, const lg_create_options *options);
 LG_API LG_NEW lg_tensor *lg_ones_like_with(lg_tensor *x, const lg_create_options *options);
 LG_API LG_NEW lg_tensor *lg_full_like_with(lg_tensor *x, double value, const lg_create_options *options);
@@ -63,12 +63,12 @@ LG_API LG_NEW lg_tensor *lg_empty_like_with(lg_tensor *x, const lg_create_option
 
 /* Returns a matrix of shape (rows, columns) with ones on the main diagonal and zeros elsewhere.
  * Example: lg_eye(c, 3, 3, .dtype = LG_F64) */
-#define lg_eye(...) LG_CALL3(lg_eye_with, lg_create_options, lg_eye_takes_c_rows_columns, C, I, I, __VA_ARGS__)
+#define lg_eye(...) LG_CALL3(lg_eye_with, lg_create_options, lg_eye_takes_c_rows_columns, V, I, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_eye_with(lg_ctx *c, int64_t rows, int64_t columns, const lg_create_options *options);
 
 /* Returns a 0-d tensor that holds value, converted as by lg_full().
  * Example: lg_scalar(c, 0.5, .dtype = LG_F64) */
-#define lg_scalar(...) LG_CALL2(lg_scalar_with, lg_create_options, lg_scalar_takes_c_value, C, V, __VA_ARGS__)
+#define lg_scalar(...) LG_CALL2(lg_scalar_with, lg_create_options, lg_scalar_takes_c_value, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_scalar_with(lg_ctx *c, double value, const lg_create_options *options);
 
 /* Returns a 1-d tensor of the values start, start + step, start + 2 step, ... that are below stop (above it if step is
@@ -77,7 +77,7 @@ LG_API LG_NEW lg_tensor *lg_scalar_with(lg_ctx *c, double value, const lg_create
  * values within the dtype's range and 2^53, up to which a double holds every whole number (else LG_ERR_ARGUMENT).
  * Example: lg_arange(c, 0, 6, 1, .dtype = LG_F32) */
 #define lg_arange(...)                                                                                                 \
-        LG_CALL4(lg_arange_with, lg_create_options, lg_arange_takes_c_start_stop_step, C, V, V, V, __VA_ARGS__)
+        LG_CALL4(lg_arange_with, lg_create_options, lg_arange_takes_c_start_stop_step, V, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_arange_with(lg_ctx *c, double start, double stop, double step,
                                         const lg_create_options *options);
 
@@ -85,7 +85,7 @@ LG_API LG_NEW lg_tensor *lg_arange_with(lg_ctx *c, double start, double stop, do
  * rounded to the dtype; a count of 1 gives start. start and stop are finite.
  * Example: lg_linspace(c, 0, 1, 5) */
 #define lg_linspace(...)                                                                                               \
-        LG_CALL4(lg_linspace_with, lg_create_options, lg_linspace_takes_c_start_stop_count, C, V, V, I, __VA_ARGS__)
+        LG_CALL4(lg_linspace_with, lg_create_options, lg_linspace_takes_c_start_stop_count, V, V, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, int64_t count,
                                           const lg_create_options *options);
 
@@ -131,7 +131,7 @@ LG_API LG_NEW lg_tensor *lg_borrow_with(lg_ctx *c, void *data, lg_dtype memory, 
  * Both are finite and in the dtype's range, low is not greater than high, and their difference is in the range of f64.
  * Example: lg_uniform(c, -1, 1, LG_SHAPE(3)) */
 #define lg_uniform(...)                                                                                                \
-        LG_CALL4(lg_uniform_with, lg_create_options, lg_uniform_takes_c_low_high_shape, C, V, V, V, __VA_ARGS__)
+        LG_CALL4(lg_uniform_with, lg_create_options, lg_uniform_takes_c_low_high_shape, V, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_uniform_with(lg_ctx *c, double low, double high, lg_shape shape,
                                          const lg_create_options *options);
 
@@ -139,16 +139,16 @@ LG_API LG_NEW lg_tensor *lg_uniform_with(lg_ctx *c, double low, double high, lg_
  * deviation, which are finite; std is not negative.
  * Example: lg_normal(c, 0, 0.02, LG_SHAPE(3)) */
 #define lg_normal(...)                                                                                                 \
-        LG_CALL4(lg_normal_with, lg_create_options, lg_normal_takes_c_mean_std_shape, C, V, V, V, __VA_ARGS__)
+        LG_CALL4(lg_normal_with, lg_create_options, lg_normal_takes_c_mean_std_shape, V, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_normal_with(lg_ctx *c, double mean, double std, lg_shape shape,
                                         const lg_create_options *options);
 
 /* Draws numbers as lg_uniform() or lg_normal() does, for a tensor like x as lg_zeros_like() creates it.
  * Examples: lg_uniform_like(x, -1, 1), lg_normal_like(x, 0, 0.1) */
 #define lg_uniform_like(...)                                                                                           \
-        LG_CALL3(lg_uniform_like_with, lg_create_options, lg_uniform_like_takes_x_low_high, P, V, V, __VA_ARGS__)
+        LG_CALL3(lg_uniform_like_with, lg_create_options, lg_uniform_like_takes_x_low_high, V, V, V, __VA_ARGS__)
 #define lg_normal_like(...)                                                                                            \
-        LG_CALL3(lg_normal_like_with, lg_create_options, lg_normal_like_takes_x_mean_std, P, V, V, __VA_ARGS__)
+        LG_CALL3(lg_normal_like_with, lg_create_options, lg_normal_like_takes_x_mean_std, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_uniform_like_with(lg_tensor *x, double low, double high, const lg_create_options *options);
 LG_API LG_NEW lg_tensor *lg_normal_like_with(lg_tensor *x, double mean, double std, const lg_create_options *options);
 
@@ -156,7 +156,7 @@ LG_API LG_NEW lg_tensor *lg_normal_like_with(lg_tensor *x, double mean, double s
  * any dtype that holds the numbers is possible, and a float dtype rounds them. low is below high, by at most 2^53.
  * Example: lg_randint(c, 0, 10, LG_SHAPE(3)) */
 #define lg_randint(...)                                                                                                \
-        LG_CALL4(lg_randint_with, lg_create_options, lg_randint_takes_c_low_high_shape, C, I, I, V, __VA_ARGS__)
+        LG_CALL4(lg_randint_with, lg_create_options, lg_randint_takes_c_low_high_shape, V, I, I, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_randint_with(lg_ctx *c, int64_t low, int64_t high, lg_shape shape,
                                          const lg_create_options *options);
 
@@ -176,13 +176,13 @@ typedef struct lg_multinomial_options {
  * ascending order. With .replacement, a row without a positive weight gives only 0; C is 0 only if count is.
  * Example: lg_multinomial(weights, 5, .replacement = true) */
 #define lg_multinomial(...)                                                                                            \
-        LG_CALL2(lg_multinomial_with, lg_multinomial_options, lg_multinomial_takes_weights_count, P, I, __VA_ARGS__)
+        LG_CALL2(lg_multinomial_with, lg_multinomial_options, lg_multinomial_takes_weights_count, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_multinomial_with(lg_tensor *weights, int64_t count, const lg_multinomial_options *options);
 
 /* Returns the numbers 0 ... n-1 in random order, as a 1-d tensor of dtype i64. n is below 2^31 (else LG_ERR_SHAPE).
  * Example: lg_permutation(c, 10) */
 #define lg_permutation(...)                                                                                            \
-        LG_CALL2(lg_permutation_with, lg_create_options, lg_permutation_takes_c_n, C, I, __VA_ARGS__)
+        LG_CALL2(lg_permutation_with, lg_create_options, lg_permutation_takes_c_n, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_permutation_with(lg_ctx *c, int64_t n, const lg_create_options *options);
 
 /* ---- properties ----
@@ -257,7 +257,7 @@ typedef struct lg_slice_options {
  * from the end, and both are clipped to the dimension, so the result may be empty.
  * Example: lg_slice(x, 1, 0, LG_MAX, .step = 2) */
 #define lg_slice(...)                                                                                                  \
-        LG_CALL4(lg_slice_with, lg_slice_options, lg_slice_takes_x_dim_start_stop, P, I, I, I, __VA_ARGS__)
+        LG_CALL4(lg_slice_with, lg_slice_options, lg_slice_takes_x_dim_start_stop, V, I, I, I, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_slice_with(lg_tensor *x, int dim, int64_t start, int64_t stop,
                                        const lg_slice_options *options);
 
@@ -282,7 +282,7 @@ typedef struct lg_flatten_options {
 } lg_flatten_options;
 /* Returns x with dimensions joined into one, as a view or a copy as by lg_reshape(); a 0-d tensor gets shape (1).
  * Example: lg_flatten(x, .start_dim = 1) */
-#define lg_flatten(...) LG_CALL1(lg_flatten_with, lg_flatten_options, lg_flatten_takes_x, P, __VA_ARGS__)
+#define lg_flatten(...) LG_CALL1(lg_flatten_with, lg_flatten_options, lg_flatten_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_flatten_with(lg_tensor *x, const lg_flatten_options *options);
 
 /* ---- copies and conversions ----

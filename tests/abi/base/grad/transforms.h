@@ -65,7 +65,7 @@ typedef struct lg_crop_options {
  * (torchvision's RandomCrop). Draws its top, then its left.
  * Example: lg_transform_random_crop(c, 32, 32, .padding = 4, .mode = LG_PAD_REFLECT) */
 #define lg_transform_random_crop(...)                                                                                  \
-        LG_CALL3(lg_transform_random_crop_with, lg_crop_options, lg_transform_random_crop_takes_c_height_width, C, I,  \
+        LG_CALL3(lg_transform_random_crop_with, lg_crop_options, lg_transform_random_crop_takes_c_height_width, V, I,  \
                  I, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_crop_with(lg_ctx *c, int64_t height, int64_t width,
                                                           const lg_crop_options *options);
@@ -82,11 +82,11 @@ typedef struct lg_flip_options {
  * Example: lg_transform_random_vertical_flip(c, .p = 0.1) */
 #define lg_transform_random_horizontal_flip(...)                                                                       \
         LG_CALL1(lg_transform_random_horizontal_flip_with, lg_flip_options,                                            \
-                 lg_transform_random_horizontal_flip_takes_c, C, __VA_ARGS__)
+                 lg_transform_random_horizontal_flip_takes_c, V, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_horizontal_flip_with(lg_ctx *c, const lg_flip_options *options);
 #define lg_transform_random_vertical_flip(...)                                                                         \
         LG_CALL1(lg_transform_random_vertical_flip_with, lg_flip_options, lg_transform_random_vertical_flip_takes_c,   \
-                 C, __VA_ARGS__)
+                 V, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_vertical_flip_with(lg_ctx *c, const lg_flip_options *options);
 
 /* ---- geometry ----
@@ -112,7 +112,7 @@ typedef struct lg_rotation_options {
  * Example: lg_transform_random_rotation(c, 15) */
 #define lg_transform_random_rotation(...)                                                                              \
         LG_CALL2(lg_transform_random_rotation_with, lg_rotation_options, lg_transform_random_rotation_takes_c_degrees, \
-                 C, V, __VA_ARGS__)
+                 V, V, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_rotation_with(lg_ctx *c, double degrees,
                                                               const lg_rotation_options *options);
 
@@ -131,7 +131,7 @@ typedef struct lg_affine_options {
  * (torchvision's RandomAffine of tensors with BILINEAR). Draws angle, moves along x and y, scale and shear.
  * Example: lg_transform_random_affine(c, .degrees = 10, .scale_min = 0.9) */
 #define lg_transform_random_affine(...)                                                                                \
-        LG_CALL1(lg_transform_random_affine_with, lg_affine_options, lg_transform_random_affine_takes_c, C, __VA_ARGS__)
+        LG_CALL1(lg_transform_random_affine_with, lg_affine_options, lg_transform_random_affine_takes_c, V, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_affine_with(lg_ctx *c, const lg_affine_options *options);
 
 /* ---- colours and erasing ---- */
@@ -148,7 +148,7 @@ typedef struct lg_jitter_options {
  * the grey image. Results are clamped to 0 to 255 for u8, else 0 to 1. Draws both factors, then which comes first.
  * Example: lg_transform_color_jitter(c, .brightness = 0.4) */
 #define lg_transform_color_jitter(...)                                                                                 \
-        LG_CALL1(lg_transform_color_jitter_with, lg_jitter_options, lg_transform_color_jitter_takes_c, C, __VA_ARGS__)
+        LG_CALL1(lg_transform_color_jitter_with, lg_jitter_options, lg_transform_color_jitter_takes_c, V, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_color_jitter_with(lg_ctx *c, const lg_jitter_options *options);
 
 typedef struct lg_erasing_options {
@@ -166,7 +166,7 @@ typedef struct lg_erasing_options {
  * ratio, up to ten times; then top and left; then the noise, in the order of channels and rows.
  * Example: lg_transform_random_erasing(c, .p = 1, .random = true) */
 #define lg_transform_random_erasing(...)                                                                               \
-        LG_CALL1(lg_transform_random_erasing_with, lg_erasing_options, lg_transform_random_erasing_takes_c, C,         \
+        LG_CALL1(lg_transform_random_erasing_with, lg_erasing_options, lg_transform_random_erasing_takes_c, V,         \
                  __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_erasing_with(lg_ctx *c, const lg_erasing_options *options);
 
@@ -195,7 +195,7 @@ typedef struct lg_transform_options {
 /* Returns a transform that calls fn(call, user) for each sample. It takes fields of any dtype and shape.
  * Example: lg_transform_new(c, invert, NULL, .dtype = LG_F32) */
 #define lg_transform_new(...)                                                                                          \
-        LG_CALL3(lg_transform_new_with, lg_transform_options, lg_transform_new_takes_c_fn_user, C, V, V, __VA_ARGS__)
+        LG_CALL3(lg_transform_new_with, lg_transform_options, lg_transform_new_takes_c_fn_user, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_new_with(lg_ctx *c, lg_transform_fn *fn, void *user,
                                                   const lg_transform_options *options);
 
@@ -212,7 +212,7 @@ typedef struct lg_mixup_options {
  * (classes), mixed in the same way, as lg_cross_entropy() takes them. Other fields stay. Fields are checked by
  * lg_loader_open(), classes by lg_loader_next() (LG_ERR_ARGUMENT).
  * Example: lg_loader_open(c, train, 64, .collate = lg_mixup(c, .classes = 10)) */
-#define lg_mixup(...) LG_CALL1(lg_mixup_with, lg_mixup_options, lg_mixup_takes_c, C, __VA_ARGS__)
+#define lg_mixup(...) LG_CALL1(lg_mixup_with, lg_mixup_options, lg_mixup_takes_c, V, __VA_ARGS__)
 LG_API LG_NEW lg_collate *lg_mixup_with(lg_ctx *c, const lg_mixup_options *options);
 
 LG_END_C
