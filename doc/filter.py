@@ -99,7 +99,7 @@ def public(d, macros):
         return d.name in WORDS or re.match(r'LG_(MAX|CUSTOM|TRACE)_', d.name) is not None
     if d.kind == 'type':
         return d.code.startswith('typedef struct') and d.code.count(' ') == 3
-    return d.name not in ('lg_end_mark', 'lg_nothing') and (d.kind != 'function' or '(' in d.code)
+    return d.name != 'lg_end_mark' and (d.kind != 'function' or '(' in d.code)
 
 
 def macro(d):

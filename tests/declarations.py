@@ -36,5 +36,5 @@ def options(text):
         kind, name = re.fullmatch(r'(.*?) ?(\w+)', text.strip()).groups()
         return LIST_TYPES.get(kind, kind), name
     return {m.group(2): [member(d) for d in m.group(1).split(';')
-                         if re.fullmatch(r'(const )?\w+ \**(const \*)?\w+', d.strip()) and 'lg_nothing' not in d and 'size_t size_' not in d]
+                         if re.fullmatch(r'(const )?\w+ \**(const \*)?\w+', d.strip()) and not re.search(r'_\d*$', d.strip())]
             for m in re.finditer(r'typedef struct \w+ \{([^{}]*)\} (lg_\w+_options);', text)}

@@ -236,7 +236,7 @@ TEST_CASE(wrong_arguments_are_told)
         assert_null(lg_adam(c, LG_LIST(p, p), 1));
         assert_error(c, LG_ERR_ARGUMENT, "0 and 1 are the same");
         assert_null(lg_adam(c, LG_LIST(p, fixed), 1));
-        assert_error(c, LG_ERR_ARGUMENT, "does not require grad; if it is frozen, call lg_freeze() after");
+        assert_error(c, LG_ERR_ARGUMENT, "does not require grad; call lg_set_requires_grad()");
         assert_null(lg_adam(c, LG_LIST(inner), 1));
         assert_error(c, LG_ERR_ARGUMENT, "not a leaf");
         lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 0.5);
@@ -563,5 +563,26 @@ TEST_CASE(a_reused_record_is_noticed)
         assert_true(lg_zero_grad(opt));
         assert_non_null(lg_grad_of(again)); /* it is not this optimiser's */
         lg_free(again);
+        lg_close(c);
+}
+
+/* An optimiser takes frozen parameters of a module, skips them, and updates them once they are unfrozen. */
+TEST_CASE(frozen_parameters_are_skipped)
+{
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 2), lg_nn_linear(c, 2, 1));
+        for (int64_t i = 0; i < 4; i++)
+                lg_init_constant(lg_parameters(net).items[i], 1);
+        assert_true(lg_freeze(lg_child(net, 0), true));
+        lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 1, .momentum = 0.5);
+        for (int frozen = 1; frozen >= 0; frozen--) {
+                lg_freeze(lg_child(net, 0), frozen);
+                lg_zero_grad(opt);
+                lg_backward(lg_sum(lg_forward(net, lg_ones(c, LG_SHAPE(1, 2)))));
+                assert_true(lg_step(opt));
+                /* hidden values 3, 3: 1 - 3; then the gradient of the first layer is the weight -2, on ones */
+                assert_list(lg_parameter(net, "0.bias"), 0, frozen ? 1 : 3, frozen ? 1 : 3);
+        }
+        assert_ok(c);
         lg_close(c);
 }

@@ -62,12 +62,11 @@ static bool param_is_good(lg_ctx *c, const char *op, lg_list params, int64_t i)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld is of another context", op, (long long)i);
         if (!lg__check(p, op, "a parameter"))
                 return false;
-        if (!p->node)
+        if (!p->node && p->owner != LG__OWNER_LIBRARY) /* a frozen parameter of a module is skipped by steps */
                 return lg__fail(c, LG_ERR_ARGUMENT,
-                                "%s: parameter %lld, %s, does not require grad; if it is frozen, call lg_freeze() "
-                                "after the optimiser is made, or leave it out",
-                                op, (long long)i, lg__tensor_text(p).s);
-        if (p->node->op)
+                                "%s: parameter %lld, %s, does not require grad; call lg_set_requires_grad() first", op,
+                                (long long)i, lg__tensor_text(p).s);
+        if (p->node && p->node->op)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld, %s, is a result of the graph, not a leaf", op,
                                 (long long)i, lg__tensor_text(p).s);
         if (lg__layout_overlaps(&p->at))
@@ -122,7 +121,8 @@ static bool take(lg_optimizer *opt, lg_list params, lg__group group)
         for (int64_t i = 0; i < more; i++) {
                 lg_tensor *p = params.items[i];
                 slots[n + i] = (lg__slot){.param = p, .serial = p->serial, .node = p->node, .group = opt->group_count};
-                lg__node_ref(p->node);
+                if (p->node)
+                        lg__node_ref(p->node);
         }
         groups[opt->group_count++] = group;
         opt->slots = slots;

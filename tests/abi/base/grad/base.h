@@ -164,7 +164,9 @@ template <class T> struct lg_by_name {
                 return *this;
         }
 };
-#define LG_OPTIONS_HEAD lg_by_name<size_t> size_ = lg_by_name<size_t>(sizeof(*this));
+#define LG_OPTIONS_HEAD                                                                                                \
+        lg_by_name<size_t> size_ = lg_by_name<size_t>(sizeof(*this));                                                  \
+        lg_by_name<int> no_option_ = {};
 #define LG_COUNT_HEAD(count) lg_by_name<int> count;
 #define LG_DEVICE_HEAD lg_by_name<lg_device_type> type;
 #define LG_FIELDS_HEAD lg_by_name<int> count;
@@ -176,43 +178,45 @@ template <class T> const T *lg_address(const T &options)
 }
 #define LG_OPTIONS(type, ...) (lg_address(type{__VA_ARGS__}))
 #else
-/* A member that takes no room and no initialiser. Its name appears in the compiler's message. */
-__extension__ typedef struct lg_nothing {
-        char nothing[0];
-} lg_nothing;
+/* Types of members that take no room and no initialiser. A value without a name meets them, and the compiler's message
+ * has their name. */
+#define LG_NO_VALUE(says)                                                                                              \
+        __extension__ typedef struct says##_ {                                                                         \
+                struct says {                                                                                          \
+                        char c;                                                                                        \
+                } nothing[0];                                                                                          \
+        } says##_
+LG_NO_VALUE(lg_write_the_call_with_its_options);
+LG_NO_VALUE(lg_an_option_needs_its_name);
+LG_NO_VALUE(lg_write_LG_SHAPE_or_LG_DIMS);
+LG_NO_VALUE(lg_write_LG_DEVICE);
+LG_NO_VALUE(lg_write_LG_FIELD_or_LG_FIELDS);
 
-/* The first members of structs of options and of values. */
+/* The first members of structs of options and of values. gcc's message is an error in front of a number. */
 #define LG_OPTIONS_HEAD                                                                                                \
-        lg_nothing write_the_call_with_its_options_;                                                                   \
+        lg_write_the_call_with_its_options_ nothing_;                                                                  \
         size_t size_;                                                                                                  \
-        lg_nothing an_option_needs_its_name_;
+        lg_an_option_needs_its_name_ no_value_;                                                                        \
+        int no_option_;
 #define LG_COUNT_HEAD(count)                                                                                           \
-        lg_nothing write_LG_SHAPE_or_LG_DIMS_;                                                                         \
+        lg_write_LG_SHAPE_or_LG_DIMS_ no_value_;                                                                       \
         int count;
 #define LG_DEVICE_HEAD                                                                                                 \
-        lg_nothing write_LG_DEVICE_;                                                                                   \
+        lg_write_LG_DEVICE_ no_value_;                                                                                 \
         lg_device_type type;
 #define LG_FIELDS_HEAD                                                                                                 \
-        lg_nothing write_LG_FIELDS_;                                                                                   \
+        lg_write_LG_FIELD_or_LG_FIELDS_ no_value_;                                                                     \
         int count;
-#define LG_FIELD_HEAD lg_nothing write_LG_FIELD_;
+#define LG_FIELD_HEAD lg_write_LG_FIELD_or_LG_FIELDS_ no_value_;
 
 /* Follows each option, so that a value without a name does not compile after an option with a name either. */
 #define LG_DEFAULT                                                                                                     \
         ;                                                                                                              \
-        lg_nothing LG_LOCAL(only_by_name_)
+        lg_an_option_needs_its_name_ LG_LOCAL(no_value_)
 
 /* A pointer to options, for a function that ends in _with; valid until the end of the block, in C++ of the statement.
  * Example: lg_zeros_with(c, LG_SHAPE(2, 3), LG_OPTIONS(lg_create_options, .dtype = LG_F32)) */
-#define LG_OPTIONS(type, ...) (LG_NAMED(__VA_ARGS__), &(type){.size_ = sizeof(type), __VA_ARGS__})
-
-/* Nothing, or in gcc, where a value without a name is only a warning, an error if the first option has no name. */
-#if defined(__GNUC__) && !defined(__clang__)
-void lg_an_option_needs_its_name(void) __attribute__((error("an option needs its name: .option = value")));
-#define LG_NAMED(...) (__builtin_strncmp(LG_TEXT(__VA_ARGS__) ".", ".", 1) ? lg_an_option_needs_its_name() : (void)0)
-#else
-#define LG_NAMED(...) (void)0
-#endif
+#define LG_OPTIONS(type, ...) (&(type){.size_ = sizeof(type), __VA_ARGS__})
 #endif
 
 /* The value zero, for a floating-point or an integer option whose default is another value: .eps = LG_ZERO, .patience =
