@@ -126,44 +126,38 @@ def called(declarations):
             if d.name + end in functions}
 
 
-def page(path):
-    """A page of Markdown. Its heading gets a label of its own, since two files called README.md would get the same, and
-    the others get the ones that links in the page use."""
-    heading, _, rest = open(path, encoding='utf-8').read().partition('\n')
-    label = re.sub(r'\W', '_', os.path.relpath(path[:-len('.md')], ROOT).lower())
-    wanted = set(re.findall(r'\]\(#([\w-]+)\)', rest))
+def sections(header):
+    """Returns (section, its public declarations), in order; what is before the first section has one without a title."""
+    macros, found = called(header.declarations), []
+    for d in header.declarations:
+        if public(d, macros):
+            if not found or found[-1][0] is not d.section:
+                found.append((d.section, []))
+            found[-1][1].append(d)
+    return found
 
-    def labelled(match):
-        slug = re.sub(r'[^\w -]', '', match.group(2).lower()).replace(' ', '-')
-        return f'{match.group(0)} {{#{slug}}}' if slug in wanted else match.group(0)
-    rest = re.sub(r'^(##+) (.*)$', labelled, rest, flags=re.M)
-    parts = re.split(r'(^```.*?^```$)', rest, flags=re.M | re.S)  # Doxygen reads a single backquote before ' as a quotation
-    parts[::2] = [re.sub(r'`([^`]+)`', r'``\1``', part) for part in parts[::2]]
-    rest = ''.join(parts)
-    rest = re.sub(r'\[([^]]+)\]\((?!#|https:|\S+\.md\))[^)]+\)', r'\1', rest)  # files that are not among the pages
-    print(f'{heading} {{#{label}}}\n{rest}')
+
+def anchor(header, section):
+    return re.sub(r'\W+', '_', f'{header.name}_{section.title}')
 
 
 def main(path):
-    if path.endswith('.md'):
-        return page(path)
+    if not path.endswith('.h'):
+        import pages
+        return pages.page(path) if path.endswith('.md') else pages.example(path)
     header = header_comments.read(path)
     macros = called(header.declarations)
     functions = [d for d in header.declarations if d.kind == 'function']
     print(comment(f'\n{header.title}\n\n{header.text}', '/** \\file\n'))
-    section = None
-    for d in header.declarations:
-        if not public(d, macros):
-            continue
-        if d.section is not section and d.section in header.sections:
-            if section in header.sections:
-                print('/** @} */\n')
-            text = comment(d.section.text, '', '')
-            print(f'/** \\name {escape(d.section.title)}\n{text}\n@{{ */')
-        section = d.section
-        print(show(d, macros, functions) + '\n')
-    if section in header.sections:
-        print('/** @} */')
+    for section, declarations in sections(header):
+        if section.title:
+            text = comment(section.text, '', '')
+            print(f'/** \\name {escape(section.title)}\n\\anchor {anchor(header, section)}\n{text}\n@{{ */')
+        for d in declarations:
+            print(show(d, macros, functions) + '\n')
+        if section.title:
+            print('/** @} */\n')
 
 
-main(sys.argv[1])
+if __name__ == '__main__':
+    main(sys.argv[1])

@@ -1,18 +1,25 @@
 """doc.py - the HTML of ninja doc shows the text that it is made from: comments of headers word for word, code as code.
 
+Every page of Markdown, header and example is in the contents, every link inside the manual arrives, and the search knows every
+function.
+
 doc.py ROOT DOXYGEN DOXYFILE HTML: makes it in the folder HTML and reads it.
 """
 import glob
 import html
+import html.parser
 import os
 import re
 import subprocess
 import sys
+import urllib.parse
 
 sys.dont_write_bytecode = True
 root, doxygen, doxyfile, folder = sys.argv[1:]
-sys.path.insert(0, os.path.join(root, 'tools'))
-import header_comments  # noqa: E402
+sys.path.insert(0, os.path.join(root, 'doc'))
+import filter as headers  # noqa: E402
+import pages as manual  # noqa: E402
+from filter import header_comments  # noqa: E402
 
 UNSEEN = {'lg_end_mark', 'lg_memory_stats_with'}  # they serve macros
 wrong = []
@@ -48,9 +55,65 @@ def code(page):
     return re.findall(r'`[^`]+`', re.sub(r'^```.*?^```$', '', text, flags=re.M | re.S))
 
 
+class Links(html.parser.HTMLParser):
+    """Collects what a page of HTML refers to, and the names that others can refer to."""
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.names = [], set()
+        self.feed(open(path, encoding='utf-8').read())
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.names |= {attrs[key] for key in ('id', 'name') if key in attrs}
+        self.links += [attrs[key] for key in ('href', 'src', 'data') if attrs.get(key)]
+
+
+def broken_links(files):
+    """Yields the links to files or places that the manual does not have."""
+    read = {os.path.basename(path): Links(path) for path in files}
+    for name, page in read.items():
+        for link in page.links:
+            path, _, place = urllib.parse.unquote(link).partition('#')
+            if re.match(r'https?:|javascript:|mailto:', link):
+                continue
+            if path and not os.path.exists(os.path.join(folder, path)):
+                yield f'{name}: a link to {link}, which does not exist'
+            elif place and (path or name) in read and place not in read[path or name].names:
+                yield f'{name}: a link to {link}: the page has no such place'
+
+
+def lost_files():
+    """Yields the links of pages of Markdown to files that the repository does not have."""
+    for page in manual.pages():
+        for link in re.findall(r'\]\((?!https?:|#)([^)\s#]+)', re.sub(r'`[^`]*`', '', manual.read(page))):
+            if not os.path.exists(os.path.join(root, os.path.dirname(page), link)):
+                yield f'{page}: a link to {link}, which does not exist'
+
+
+def functions():
+    """Yields the names of the calls that programs write."""
+    for path in glob.glob(os.path.join(root, 'libgrad/grad/*.h')):
+        header = header_comments.read(path)
+        macros = headers.called(header.declarations)
+        for d in header.declarations:
+            if d.kind == 'function' and d.name.startswith('lg_') and headers.public(d, macros):
+                yield macros[d.name].name if d.name in macros else d.name
+
+
 subprocess.run([doxygen, doxyfile], check=True)
-pages = '\n'.join(shown(path) for path in glob.glob(os.path.join(folder, '*.html')))
-texts = [*comments(), *(span for page in ('README.md', 'libgrad/README.md', 'CHANGELOG.md') for span in code(page))]
+files = glob.glob(os.path.join(folder, '*.html'))
+pages = '\n'.join(map(shown, files))
+texts = [*comments(), *(span for page in manual.pages() if page != manual.CONTENTS for span in code(page))]
 wrong.extend(f'not shown: {text}' for text in texts if letters(text) not in pages)
-print(f'{len(texts)} texts', *wrong, sep='\n')
+wrong.extend([*broken_links(files), *lost_files()])
+listed = Links(os.path.join(folder, 'index.html')).links
+if manual.home_of_examples() != manual.CONTENTS:
+    listed += Links(os.path.join(folder, f'{manual.label(manual.home_of_examples())}.html')).links
+for path in [*manual.pages(), *manual.examples(), *manual.found('libgrad/grad.h', 'libgrad/grad/*.h')]:
+    name = os.path.basename(path).replace('.', '_8') if path.endswith('.h') else manual.label(path)
+    if path != manual.CONTENTS and f'{name}.html' not in listed:
+        wrong.append(f'{path} is not in the contents')
+index = ''.join(open(path, encoding='utf-8').read() for path in glob.glob(os.path.join(folder, 'search/*.js')))
+wrong.extend(f'the search does not find {name}' for name in functions() if f"'{name}'" not in index)
+print(f'{len(texts)} texts, {len(files)} pages, {len({*functions()})} functions', *wrong, sep='\n')
 sys.exit(len(wrong) > 0 or len(texts) < 3000)
