@@ -235,7 +235,8 @@ def check_spelling(pages):
     for page in pages:
         text = re.sub(r'^```.*?^```$', '', read(page), flags=re.M | re.S)
         text = re.sub(r'^    .*$', '', text, flags=re.M)  # commands
-        text = re.sub(r'\S+/\S+|`[^`]*`|\]\([^)]*\)|https?:\S+|<[^>]*>', ' ', html.unescape(text))
+        text = re.sub(r'`[^`]*`|\]\([^)]*\)|https?:\S+|<[^>]*>', ' ', html.unescape(text))
+        text = re.sub(r'\S*/\S*', ' ', text)  # paths
         words = re.findall(r"(?<![\w.])[A-Za-z][a-z]+(?![\w])", text)
         told = subprocess.run(['aspell', 'list', '--lang=en_GB'], input='\n'.join(words), capture_output=True, text=True).stdout
         unknown = sorted(set(told.split()) - known)
