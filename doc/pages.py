@@ -25,6 +25,15 @@ def examples():
     return found('models/examples/*.c', 'models/examples/*.cpp')
 
 
+def reference():
+    """Returns the public headers in the order of the contents."""
+    return re.findall(r'^- (\S+\.h)$', read(CONTENTS), re.M)
+
+
+def header_file(path):
+    return os.path.join(ROOT, 'kernels/types.h' if path == 'libgrad/grad/types.h' else path)
+
+
 def home_of_examples():
     return 'doc/examples.md' if 'doc/examples.md' in pages() else CONTENTS
 
@@ -86,22 +95,26 @@ def subject(path):
 
 def item(path):
     """Returns the lines of the contents for a page, a header or an example."""
+    if path == 'cheatsheet.html':
+        return '- <a href="cheatsheet.html">Cheat sheet</a>: every call with its arguments and options, on two pages.'
     if path in pages():
         return f'- \\subpage {label(path)} "{title(path)}"{code_spans(first_sentence(read(path).partition(chr(10))[2]))}'
     if path in examples():
         return f'- \\subpage {label(path)} "{os.path.basename(path)}": {subject(path)}'
-    header = headers.header_comments.read(os.path.join(ROOT, path.replace('libgrad/grad/types.h', 'kernels/types.h')))
+    header = headers.header_comments.read(header_file(path))
     parts = ', '.join(f'\\ref {headers.anchor(header, s)} "{s.title}"' for s, _ in headers.sections(header) if s.title)
     return f'- \\ref {header.name} "{header.name}": {header.title}' + (f'<br/>\n  <span class="parts">{parts}</span>' if parts else '')
 
 
 def contents(text):
     """Fills in the list of contents: what exists of what it names, and the pages that it does not name."""
+    made = 'libgrad/grad/types.h', 'cheatsheet.html'  # in the build folder
+
     def replace(match):
         paths = match.group(0).replace('- ', '').split()
         if paths[0] in pages():
             paths += [path for path in pages() if path not in [*paths, CONTENTS]]
-        return '\n'.join(item(path) for path in paths if os.path.exists(os.path.join(ROOT, path)) or path.endswith('/types.h')) + '\n'
+        return '\n'.join(item(path) for path in paths if path in made or os.path.exists(os.path.join(ROOT, path))) + '\n'
     return re.sub(r'(^- .*\n)+', replace, text, flags=re.M)
 
 

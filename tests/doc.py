@@ -1,7 +1,7 @@
 """doc.py - the HTML of ninja doc shows the text that it is made from: comments of headers word for word, code as code.
 
-Every page of Markdown, header and example is in the contents, every link inside the manual arrives, and the search knows every
-function.
+Every page of Markdown, header and example is in the contents, every link inside the manual arrives, the search knows every
+function, and the cheat sheet has every function and option, on two pages.
 
 doc.py ROOT DOXYGEN DOXYFILE HTML: makes it in the folder HTML and reads it.
 """
@@ -17,6 +17,7 @@ import urllib.parse
 sys.dont_write_bytecode = True
 root, doxygen, doxyfile, folder = sys.argv[1:]
 sys.path.insert(0, os.path.join(root, 'doc'))
+import cheatsheet  # noqa: E402
 import filter as headers  # noqa: E402
 import pages as manual  # noqa: E402
 from filter import header_comments  # noqa: E402
@@ -100,6 +101,14 @@ def functions():
                 yield macros[d.name].name if d.name in macros else d.name
 
 
+def options():
+    """Yields the names of the options of all calls."""
+    for path in glob.glob(os.path.join(root, 'libgrad/grad/*.h')):
+        for d in header_comments.read(path).declarations:
+            if d.kind == 'struct' and d.name.endswith('_options'):
+                yield from re.findall(r'(\w+)(?:\[[^]]*\]|\)\([^)]*\))?[,;]', ' '.join(code for code, _ in d.members))
+
+
 subprocess.run([doxygen, doxyfile], check=True)
 files = glob.glob(os.path.join(folder, '*.html'))
 pages = '\n'.join(map(shown, files))
@@ -115,5 +124,11 @@ for path in [*manual.pages(), *manual.examples(), *manual.found('libgrad/grad.h'
         wrong.append(f'{path} is not in the contents')
 index = ''.join(open(path, encoding='utf-8').read() for path in glob.glob(os.path.join(folder, 'search/*.js')))
 wrong.extend(f'the search does not find {name}' for name in functions() if f"'{name}'" not in index)
+sheet = open(os.path.join(folder, 'cheatsheet.html'), encoding='utf-8').read()
+wrong.extend(f'{name} is not on the cheat sheet' for name in {*functions()} - {*re.findall(r'\blg_\w+', sheet)})
+wrong.extend(f'the option {name} is not on the cheat sheet' for name in {*options()} - {*re.findall(r'\.(\w+)', sheet)})
+pdf = os.path.join(folder, 'cheatsheet.pdf')
+if os.path.exists(pdf) and cheatsheet.count_pages(pdf) != 2:
+    wrong.append(f'the cheat sheet has {cheatsheet.count_pages(pdf)} pages, not 2')
 print(f'{len(texts)} texts, {len(files)} pages, {len({*functions()})} functions', *wrong, sep='\n')
 sys.exit(len(wrong) > 0 or len(texts) < 3000)
