@@ -166,4 +166,5 @@ def main(path):
         print('/** @} */')
 
 
-main(sys.argv[1])
+if __name__ == '__main__':
+    main(sys.argv[1])
