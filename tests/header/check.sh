@@ -27,8 +27,10 @@ for pair in gcc:g++ clang:clang++; do
                 compile "$cc" -std=c11 -c "$work/part.c" -o "$work/part.o"
                 compile "$cxx" -std=c++20 -x c++ -c "$work/part.c" -o "$work/part.o"
         done
-        compile "$cc" -std=c11 -c "$root/tests/header/alone.c" -o "$work/alone.o"
-        compile "$cxx" -std=c++20 -x c++ -c "$root/tests/header/alone.c" -o "$work/alone.o"
+        for documentation in '' -DLG_DOCUMENTATION; do
+                compile "$cc" $documentation -std=c11 -c "$root/tests/header/alone.c" -o "$work/alone.o"
+                compile "$cxx" $documentation -std=c++20 -x c++ -c "$root/tests/header/alone.c" -o "$work/alone.o"
+        done
         compile "$cc" -std=c11 "$root/tests/header/macros.c" -o "$work/macros-c" -L"$lib" -lgrad -Wl,-rpath,"$lib"
         compile "$cxx" -std=c++20 -x c++ "$root/tests/header/macros.c" -o "$work/macros-cxx" -L"$lib" -lgrad -Wl,-rpath,"$lib"
         "$work/macros-c"

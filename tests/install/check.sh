@@ -3,13 +3,13 @@
 #
 # check.sh SOURCE_ROOT BUILD_FOLDER
 #
-# The last line is "N passed, N failed".
+# The last line is "N passed, N failed, N skipped".
 set -u
 root=$1 build=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 program=$root/tests/install/train.c
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 
 # way NAME COMMAND...: counts it; what it printed is shown where it fails.
 way() {
@@ -93,9 +93,46 @@ static() {
                 ! ldd "$work/train" | grep libgrad && "$work/train"
 }
 
+# cmake_project TARGET [shared]: C and C++ programs by CMake's find_package, which use the shared library or must not.
 cmake_project() {
-        cmake -S "$root/tests/install/cmake" -B "$work/cmake" -DPROGRAM="$program" && cmake --build "$work/cmake" &&
-                LD_LIBRARY_PATH=$folder "$work/cmake/train"
+        local name count
+        rm -rf "$work/cmake"
+        cmake_find "$1" 0.3 && cmake --build "$work/cmake" || return 1
+        for name in train train_cpp train_pkgconfig; do
+                LD_LIBRARY_PATH=$folder "$work/cmake/$name" || return 1
+        done
+        count=$(LD_LIBRARY_PATH=$folder ldd "$work/cmake/train" "$work/cmake/train_cpp" | grep -c "libgrad.so.1 => $folder")
+        [ "$count" = "$([ "${2-}" = shared ] && echo 2 || echo 0)" ] || { echo "$count programs use libgrad.so.1"; return 1; }
+}
+
+cmake_find() {
+        cmake -S "$root/tests/install/cmake" -B "$work/cmake" -DPROGRAM="$program" -DCMAKE_PREFIX_PATH="$prefix" -DTARGET="$1" \
+                -DVERSION="$2" "${@:3}"
+}
+
+# Versions that are newer, or of another minor number, are not found, and the message says which one is there.
+cmake_versions() {
+        local version=$(sed -n 's/^set(PACKAGE_VERSION \(.*\))/\1/p' "$folder/cmake/libgrad/libgradConfigVersion.cmake") wanted
+        for wanted in "$version" "${version%.*}" "$version;EXACT"; do
+                rm -rf "$work/cmake"
+                cmake_find libgrad::libgrad "$wanted" || return 1
+        done
+        for wanted in "${version%.*}.99" 0.2 0.99 1 "${version%.*}.99;EXACT"; do
+                rm -rf "$work/cmake"
+                cmake_find libgrad::libgrad "$wanted" >"$work/found" 2>&1 && { echo "version $wanted was found"; return 1; }
+                grep -q "libgradConfig.cmake, version: $version" "$work/found" || { cat "$work/found"; return 1; }
+        done
+        echo "version $version only"
+}
+
+# The package of a build with one library, whose files are those installed.
+cmake_alone() {
+        meson setup "$work/$1" "$root" -Ddefault_library="$1" -Disas=portable -Dmodels=disabled -Dcuda=disabled &&
+                cp "$work/$1/libgrad/libgradConfig.cmake" "$folder/cmake/libgrad" && cmake_project libgrad::libgrad "$@" || return 1
+        [ "$1" = shared ] || return 0
+        rm -rf "$work/cmake"
+        cmake_find libgrad::static 0.3 >"$work/found" 2>&1 && { echo 'there is a target libgrad::static'; return 1; }
+        grep -q 'libgrad::static' "$work/found" && echo 'libgrad::libgrad only'
 }
 
 subproject() {
@@ -121,10 +158,19 @@ way 'C by clang' with clang -std=c11 -Wall -Wextra -Werror
 way 'C++17 by clang' with clang++ -std=c++17 -Werror -Wno-c++20-designator -x c++
 way 'C++20 by clang' with clang++ -std=c++20 -Wall -Wextra -Werror -x c++
 way 'libgrad.a' static
-way 'CMake' cmake_project
+if command -v cmake >/dev/null; then
+        way 'CMake' cmake_project libgrad::libgrad shared
+        way 'CMake, libgrad.a' cmake_project libgrad::static
+        way 'CMake, versions' cmake_versions
+        way 'CMake, static only' cmake_alone static
+        way 'CMake, shared only' cmake_alone shared
+else
+        skipped=5
+        echo 'CMake: skipped, it is not installed'
+fi
 way 'subproject' subproject
 way 'subproject, static' subproject -Ddefault_library=static -Dlibgrad:zlib=disabled
 way processes processes
 way uninstalled uninstalled
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]
