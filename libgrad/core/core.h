@@ -39,11 +39,11 @@ typedef struct lg__object {
         uint32_t freed : 1;          /* freed by the user: destroyed when `uses` becomes 0 */
 } lg__object;
 /* Type of an object. Types whose objects have state to save have `visit`, which lists the tensors and values of an
- * object (state/roster.h). */
-typedef struct lg__roster lg__roster;
+ * object (state/entries.h). */
+typedef struct lg__state_entries lg__state_entries;
 typedef struct lg__type {
         void (*destroy)(lg__object *o); /* releases what the record refers to; may be NULL */
-        bool (*visit)(lg__object *o, lg__roster *r);
+        bool (*visit)(lg__object *o, lg__state_entries *list);
         bool (*may_change)(lg__object *o, const char *op); /* called before a load; false: an error is set */
         void (*restored)(lg__object *o);                   /* called after a load; may be NULL */
 } lg__type;

@@ -1,7 +1,7 @@
 /* loader.c - loaders, which go through a data set in batches, each in a scope of its own. */
 #include <string.h>
 #include "group/group.h"
-#include "state/roster.h"
+#include "state/entries.h"
 #include "data.h"
 
 struct lg_loader {
@@ -187,14 +187,16 @@ static void stop(lg_loader *l)
 }
 
 /* Lists the state for checkpoints. `position` counts batches returned to the program, not those made ahead. */
-static bool visit(lg__object *o, lg__roster *r)
+static bool visit(lg__object *o, lg__state_entries *list)
 {
         lg_loader *l = (lg_loader *)o;
         const int64_t most = l->plan.rows < 0 ? INT64_MAX / l->all_ranks : l->plan.batches;
-        return lg__hold_i64(r, "rows", &l->plan.rows, LG__HELD_FIXED) &&
-               lg__hold_i64(r, "batch_size", &l->all_ranks, LG__HELD_FIXED) && lg__hold_u64(r, "seed", &l->seed) &&
-               lg__hold_whole(r, "epoch", &l->epoch, LG__HELD_MOST) &&
-               lg__hold_whole(r, "position", &l->position, most) && lg__hold_bool(r, "running", &l->running);
+        return lg__state_add_i64(list, "rows", &l->plan.rows, LG__ENTRY_FIXED) &&
+               lg__state_add_i64(list, "batch_size", &l->all_ranks, LG__ENTRY_FIXED) &&
+               lg__state_add_u64(list, "seed", &l->seed) &&
+               lg__state_add_whole(list, "epoch", &l->epoch, LG__COUNT_MOST) &&
+               lg__state_add_whole(list, "position", &l->position, most) &&
+               lg__state_add_bool(list, "running", &l->running);
 }
 
 static bool may_change(lg__object *o, const char *op)

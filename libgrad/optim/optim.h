@@ -93,9 +93,9 @@ lg_dtype lg__state_dtype(const lg_tensor *param);
 bool lg__slot_has_master(const lg_optimizer *opt, const lg__slot *s);
 /* Does lg_step(), but skips all updates if `skip` (0-d, f32; NULL: 0) is not 0, which kernels read, not the host. */
 bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op);
-/* Name the state of an optimiser and of a schedule in a roster. */
-bool lg__optimizer_visit(lg__object *o, lg__roster *r);
-bool lg__scheduler_visit(lg__object *o, lg__roster *r);
+/* Name the state of an optimiser and of a schedule in a list of entries. */
+bool lg__optimizer_visit(lg__object *o, lg__state_entries *list);
+bool lg__scheduler_visit(lg__object *o, lg__state_entries *list);
 /* Makes an optimiser with the parameters as group 0, after checks. Copies the options (`bytes` bytes). */
 lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first, const void *options,
                                 size_t bytes);
