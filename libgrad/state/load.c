@@ -7,31 +7,31 @@
 
 /* ---- mismatches between file and entries, collected and then reported as one error ---- */
 
-typedef enum complaint {
+typedef enum mismatch {
         DIFFERENT, /* reported first: the others may follow from it */
         MISSING,
         UNEXPECTED,
         MISSHAPEN,
         MISTYPED,
-        COMPLAINTS
-} complaint;
+        MISMATCH_KINDS
+} mismatch;
 
 /* The texts of the first ten mismatches of each kind, and the number of all. */
-typedef struct complaints {
-        int64_t count[COMPLAINTS];
-        size_t used[COMPLAINTS];
-        char text[COMPLAINTS][LG__MESSAGE / 2];
-} complaints;
+typedef struct mismatches {
+        int64_t count[MISMATCH_KINDS];
+        size_t used[MISMATCH_KINDS];
+        char text[MISMATCH_KINDS][LG__MESSAGE / 2];
+} mismatches;
 
-#define NAMED 10
+#define MOST_NAMED 10
 
-static void complain(complaints *c, complaint kind, const char *format, ...) LG_PRINTF(3, 4);
-static void complain(complaints *c, complaint kind, const char *format, ...)
+static void add_mismatch(mismatches *c, mismatch kind, const char *format, ...) LG_PRINTF(3, 4);
+static void add_mismatch(mismatches *c, mismatch kind, const char *format, ...)
 {
         va_list args;
         char *text = c->text[kind];
         size_t room = sizeof c->text[kind] - c->used[kind];
-        if (c->count[kind]++ >= NAMED)
+        if (c->count[kind]++ >= MOST_NAMED)
                 return;
         va_start(args, format);
         int comma = c->used[kind] ? snprintf(text + c->used[kind], room, ", ") : 0;
@@ -44,7 +44,7 @@ static void complain(complaints *c, complaint kind, const char *format, ...)
 }
 
 /* Returns whether there are no mismatches; if there are, sets the error "op: path does not fit<hint>: ...". */
-static bool none_or_error(const complaints *all, lg_ctx *c, const char *op, const char *path, const char *hint)
+static bool none_or_error(const mismatches *all, lg_ctx *c, const char *op, const char *path, const char *hint)
 {
         static const char *const words[] = {"different", "missing", "unexpected", "of another shape",
                                             "of another dtype"};
@@ -52,11 +52,11 @@ static bool none_or_error(const complaints *all, lg_ctx *c, const char *op, cons
         size_t used = 0;
         text[0] = 0;
         lg_error_code code = LG_ERR_DTYPE;
-        for (int k = 0; k < COMPLAINTS; k++) {
+        for (int k = 0; k < MISMATCH_KINDS; k++) {
                 if (!all->count[k])
                         continue;
                 code = k == MISTYPED ? code : LG_ERR_ARGUMENT;
-                int64_t more = all->count[k] > NAMED ? all->count[k] - NAMED : 0;
+                int64_t more = all->count[k] > MOST_NAMED ? all->count[k] - MOST_NAMED : 0;
                 int n = snprintf(text + used, sizeof text - used, "%s%s: %s", used ? "; " : "", words[k], all->text[k]);
                 used += n > 0 && (size_t)n < sizeof text - used ? (size_t)n : 0;
                 n = more ? snprintf(text + used, sizeof text - used, " and %lld more", (long long)more) : 0;
@@ -75,7 +75,7 @@ typedef struct load {
         const lg__weight **found; /* by entry: its tensor in the file; NULL: none */
         lg__staged *staged;
         int64_t count; /* number of elements of `staged` */
-        complaints wrong;
+        mismatches mismatches;
 } load;
 
 /* ---- names ---- */
@@ -195,7 +195,7 @@ static void match_weight(load *l, const lg__weight *e)
         lg__state_entry *entry = name ? lg__state_entries_find(l->list, name) : NULL;
         if (!entry || !is_tensor(entry)) {
                 if (name && !l->o->partial)
-                        complain(&l->wrong, UNEXPECTED, "\"%.200s\"", name);
+                        add_mismatch(&l->mismatches, UNEXPECTED, "\"%.200s\"", name);
                 return;
         }
         int64_t i = entry - l->list->items;
@@ -204,13 +204,13 @@ static void match_weight(load *l, const lg__weight *e)
         if (!same_shape && l->o->partial && l->o->skip_mismatched)
                 return;
         if (l->found[i])
-                complain(&l->wrong, UNEXPECTED, "\"%.200s\" a second time, as \"%.200s\"", name, e->name);
+                add_mismatch(&l->mismatches, UNEXPECTED, "\"%.200s\" a second time, as \"%.200s\"", name, e->name);
         else if (!same_shape)
-                complain(&l->wrong, MISSHAPEN, "\"%.200s\" %s, not %s", name, lg__shape_text(e->shape).s,
-                         lg__shape_text(entry->like.shape).s);
+                add_mismatch(&l->mismatches, MISSHAPEN, "\"%.200s\" %s, not %s", name, lg__shape_text(e->shape).s,
+                             lg__shape_text(entry->like.shape).s);
         else if (e->dtype != entry->like.dtype && !castable)
-                complain(&l->wrong, MISTYPED, "\"%.200s\" %s, not %s", name, e->dtype_name,
-                         lg_dtype_name(entry->like.dtype));
+                add_mismatch(&l->mismatches, MISTYPED, "\"%.200s\" %s, not %s", name, e->dtype_name,
+                             lg_dtype_name(entry->like.dtype));
         l->found[i] = e;
 }
 
@@ -246,24 +246,24 @@ static void match_number(load *l, lg__state_entry *entry)
         *s = (lg__staged){.to = entry};
         if (!text) {
                 if (!l->o->partial && !(entry->flags & LG__ENTRY_OPTIONAL))
-                        complain(&l->wrong, MISSING, "\"%.200s\"", entry->name);
+                        add_mismatch(&l->mismatches, MISSING, "\"%.200s\"", entry->name);
         } else if (!parse(text, entry, s)) {
                 lg__fail(l->list->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is \"%.40s\", which %s", l->list->op, l->path,
                          entry->name, text,
                          entry->kind == LG__ENTRY_TEXT ? "is too long for its place" : "is no such number");
         } else if (entry->kind == LG__ENTRY_I64 && entry->most >= 0 &&
                    (s->number.i64 < 0 || s->number.i64 > entry->most)) {
-                if (!l->wrong.count[DIFFERENT]) /* otherwise the limit may depend on the entry that differs */
+                if (!l->mismatches.count[DIFFERENT]) /* otherwise the limit may depend on the entry that differs */
                         lg__fail(l->list->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is %s; it must be from 0 to %lld",
                                  l->list->op, l->path, entry->name, text, (long long)entry->most);
         } else if (!(entry->flags & LG__ENTRY_FIXED)) {
                 l->count++;
         } else if (entry->kind == LG__ENTRY_TEXT && strcmp(text, entry->at) != 0) {
-                complain(&l->wrong, DIFFERENT, "\"%.200s\" %.40s, but here %s", entry->name, text,
-                         (const char *)entry->at);
+                add_mismatch(&l->mismatches, DIFFERENT, "\"%.200s\" %.40s, but here %s", entry->name, text,
+                             (const char *)entry->at);
         } else if (entry->kind == LG__ENTRY_I64 && s->number.i64 != *(int64_t *)entry->at) {
-                complain(&l->wrong, DIFFERENT, "\"%.200s\" %s, but here %lld", entry->name, text,
-                         (long long)*(int64_t *)entry->at);
+                add_mismatch(&l->mismatches, DIFFERENT, "\"%.200s\" %s, but here %lld", entry->name, text,
+                             (long long)*(int64_t *)entry->at);
         }
 }
 
@@ -287,22 +287,22 @@ static bool match(load *l)
                 const char *key = l->w->metas[i].key;
                 if (!lg__state_entries_find(l->list, key) &&
                     strcmp(key, "format") != 0) /* other programs add "format" */
-                        complain(&l->wrong, UNEXPECTED, "\"%.200s\"", key);
+                        add_mismatch(&l->mismatches, UNEXPECTED, "\"%.200s\"", key);
         }
         for (int64_t i = 0; i < l->list->count; i++) {
                 lg__state_entry *entry = &l->list->items[i];
                 if (!is_tensor(entry))
                         match_number(l, entry);
                 else if (!l->found[i] && !l->o->partial && !(entry->flags & (LG__ENTRY_REMOVABLE | LG__ENTRY_OPTIONAL)))
-                        complain(&l->wrong, MISSING, "\"%.200s\"", entry->name);
+                        add_mismatch(&l->mismatches, MISSING, "\"%.200s\"", entry->name);
         }
         if (!lg__ok(l->list->c))
                 return false;
-        const lg__text hint = l->wrong.count[MISSING] ? names_hint(l)
-                              : l->o->partial && l->wrong.count[MISSHAPEN]
+        const lg__text hint = l->mismatches.count[MISSING] ? names_hint(l)
+                              : l->o->partial && l->mismatches.count[MISSHAPEN]
                                       ? (lg__text){" (.skip_mismatched leaves tensors of another shape as they are)"}
                                       : (lg__text){""};
-        return none_or_error(&l->wrong, l->list->c, l->list->op, l->path, hint.s) && fits_in_part(l);
+        return none_or_error(&l->mismatches, l->list->c, l->list->op, l->path, hint.s) && fits_in_part(l);
 }
 
 /* ---- reading ---- */
@@ -312,13 +312,13 @@ int64_t lg__most_staged = (int64_t)64 << 20;
 
 static bool read_entry(load *l, lg__state_entry *entry, const lg__weight *e, int64_t *staged)
 {
-        lg__staged s = {.to = entry, .goes = !e};
+        lg__staged s = {.to = entry, .removed = !e};
         const int64_t bytes = e ? e->end - e->begin : 0;
         bool ok = true;
         if (entry->kind == LG__ENTRY_COUNT) {
                 ok = lg__weights_read(l->w, e, &s.number.i64);
         } else if (e && *(lg_tensor **)entry->at && *staged + bytes > lg__most_staged) {
-                s.late = e;
+                s.reread = e;
                 ok = lg__weight_put(l->w, e, NULL);
         } else if (e) {
                 *staged += *(lg_tensor **)entry->at ? bytes : 0;
@@ -333,26 +333,26 @@ static bool read_all(load *l)
         int64_t staged = 0;
         for (int64_t i = 0; i < l->list->count; i++) {
                 lg__state_entry *entry = &l->list->items[i];
-                bool goes = !l->found[i] && !l->o->partial && (entry->flags & LG__ENTRY_REMOVABLE);
-                if (is_tensor(entry) && (l->found[i] || goes) && !read_entry(l, entry, l->found[i], &staged))
+                bool removed = !l->found[i] && !l->o->partial && (entry->flags & LG__ENTRY_REMOVABLE);
+                if (is_tensor(entry) && (l->found[i] || removed) && !read_entry(l, entry, l->found[i], &staged))
                         return false;
         }
         return true;
 }
 
 /* Reads the values beyond lg__most_staged a second time, directly into the existing tensors. */
-static bool put_late(load *l)
+static bool put_reread(load *l)
 {
         char why[LG__MESSAGE];
         bool changed = false, ok = true;
         for (int64_t i = 0; i < l->count && ok; i++) {
                 const lg__staged *s = &l->staged[i];
-                if (!s->late)
+                if (!s->reread)
                         continue;
                 lg_tensor *t = *(lg_tensor **)s->to->at;
                 lg__storage_finish_copies(t->storage);
                 t->storage->version++;
-                ok = lg__weight_put(l->w, s->late, t);
+                ok = lg__weight_put(l->w, s->reread, t);
                 changed = true;
         }
         if (ok || !changed)
@@ -368,7 +368,7 @@ static bool put_late(load *l)
 static bool put_tensor(lg__state_entries *list, const lg__staged *s)
 {
         lg_tensor **at = s->to->at;
-        if (*at && !s->goes) {
+        if (*at && !s->removed) {
                 lg__storage_finish_copies((*at)->storage);
                 if (!lg__copy_values(*at, s->tensor, list->op))
                         return false;
@@ -376,7 +376,7 @@ static bool put_tensor(lg__state_entries *list, const lg__staged *s)
                 return true;
         }
         lg_tensor *old = *at;
-        *at = s->goes ? NULL : lg__tensor_own(s->tensor);
+        *at = s->removed ? NULL : lg__tensor_own(s->tensor);
         lg__tensor_release(old);
         return true;
 }
@@ -397,7 +397,7 @@ static void put_number(const lg__staged *s)
 bool lg__stage_commit(lg__state_entries *list, lg__staged *all, int64_t count)
 {
         for (int64_t i = 0; i < count; i++)
-                if (all[i].to->kind == LG__ENTRY_TENSOR && !all[i].late && !put_tensor(list, &all[i]))
+                if (all[i].to->kind == LG__ENTRY_TENSOR && !all[i].reread && !put_tensor(list, &all[i]))
                         return false;
         for (int64_t i = 0; i < count; i++)
                 put_number(&all[i]);
@@ -412,7 +412,8 @@ static bool load_weights(load *l)
         lg_scope scope = lg__scope_begin(c);
         l->found = scope.id ? lg__alloc(c, found) : NULL;
         l->staged = l->found ? lg__alloc(c, staged) : NULL;
-        bool ok = l->staged && match(l) && read_all(l) && put_late(l) && lg__stage_commit(l->list, l->staged, l->count);
+        bool ok =
+                l->staged && match(l) && read_all(l) && put_reread(l) && lg__stage_commit(l->list, l->staged, l->count);
         lg__free(c, l->staged, staged);
         lg__free(c, l->found, found);
         lg_scope_end(c, scope);

@@ -9,8 +9,8 @@
 typedef struct lg__staged {
         lg__state_entry *to;
         lg_tensor *tensor;
-        const struct lg__weight *late; /* put_late() reads the values from the file; NULL: see `tensor` */
-        bool goes;                     /* the entry's tensor is removed */
+        const struct lg__weight *reread; /* put_reread() reads the values from the file; NULL: see `tensor` */
+        bool removed;                    /* the entry's tensor is removed */
         union {
                 int64_t i64;
                 uint64_t u64;
