@@ -208,7 +208,7 @@ struct lg_ctx {
         bool observing;                /* an observer's callback is running: its operations are not observed */
         const lg__frame *frame;        /* innermost frame of running modules and derivatives */
         const struct lg__files *files; /* replaced file system calls (io/files.h), or NULL for the usual ones */
-        int guests;                    /* number of running calls of user code, apart from those inside fence scopes */
+        int user_calls;                /* number of running calls of user code, apart from those inside fence scopes */
         int64_t exports;               /* number of storages used by other programs (exports.c) */
         struct lg__export *collected;  /* released exports, not freed yet */
         _Atomic(struct lg__export *) given_back; /* exports released by any thread, or a mark */
@@ -281,11 +281,11 @@ bool lg__may_end(lg_ctx *c, const char *op);
 static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *user)
 {
         if (c)
-                c->guests++;
+                c->user_calls++;
         if (release)
                 release(user);
         if (c)
-                c->guests--;
+                c->user_calls--;
 }
 
 /* ---- options: options.c ---- */

@@ -84,7 +84,7 @@ static bool begin_making(lg_loader *l, lg_scope *ret)
 {
         *ret = l->plan.set->own || l->plan.collate ? lg__scope_begin(l->object.ctx) : (lg_scope){0};
         l->making = lg__ok(l->object.ctx);
-        l->object.ctx->guests += l->making;
+        l->object.ctx->user_calls += l->making;
         return l->making;
 }
 
@@ -93,7 +93,7 @@ static void end_making(lg_loader *l, lg_scope scope)
         lg_ctx *c = l->object.ctx;
         uint32_t made;
         l->making = false;
-        c->guests--;
+        c->user_calls--;
         if (scope.id)
                 lg__scope_leave(c, scope, c->scope, NULL, 0, &made);
 }

@@ -175,10 +175,10 @@ static bool data_from(lg_ctx *c, const DLTensor *d, size_t bytes, char **ret)
 
 static void let_go(lg_ctx *c, DLManagedTensor *m)
 {
-        c->guests++;
+        c->user_calls++;
         if (m->deleter)
                 m->deleter(m);
-        c->guests--;
+        c->user_calls--;
 }
 
 typedef struct taken {

@@ -13,9 +13,9 @@ static bool clone_user(const lg_module *m, lg_module *copy)
                                 m->type);
         copy->running++;
         copy->copied = true;
-        c->guests++;
+        c->user_calls++;
         copy->user = m->clone(copy, m->user);
-        c->guests--;
+        c->user_calls--;
         copy->copied = false;
         copy->running--;
         copy->release = copy->user ? m->release : NULL;

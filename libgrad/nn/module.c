@@ -119,7 +119,7 @@ static bool is_running(const lg_module *m)
 {
         const lg_ctx *c = m->object.ctx;
         bool running = false;
-        for (const lg_module *inner = c->frame || c->guests || c->watchers ? m : NULL; inner;
+        for (const lg_module *inner = c->frame || c->user_calls || c->watchers ? m : NULL; inner;
              inner = lg__module_next(inner, m))
                 running = running || inner->running;
         return running;
