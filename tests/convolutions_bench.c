@@ -108,12 +108,12 @@ static void set_ways(one_case *c)
 /* Whether what two of them wrote is the same but for rounding. */
 static bool agree(const float *a, const float *b, size_t count)
 {
-        double most = 0, apart = 0;
+        double most = 0, difference = 0;
         for (size_t i = 0; i < count; i++) {
                 most = fmax(most, fabs((double)b[i]));
-                apart = fmax(apart, fabs((double)a[i] - (double)b[i]));
+                difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
         }
-        return apart <= 1e-4 * most;
+        return difference <= 1e-4 * most;
 }
 
 static void report_case(one_case *c, const char *name)

@@ -185,7 +185,7 @@ struct lg_ctx {
         lg__device *devices, *cpu;
         lg_device default_device;
         lg_random_state random;
-        uint64_t apart; /* added to the seed of random draws, different for each rank; 0 without a group */
+        uint64_t rank_seed; /* added to the seed of random draws, different for each rank; 0 without a group */
         int threads;
         bool deterministic, tf32;
         bool recording;                /* grad mode: ops are recorded */

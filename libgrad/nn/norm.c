@@ -27,15 +27,15 @@ static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__ending ending)
                                 k->spaces == 2 ? "(N, C, H, W)" : "(N, C) or (N, C, L)",
                                 lg__layout_hint(x, k->spaces, k->channels));
         const bool alike = plus && lg__shape_equal(plus->at.shape, x->at.shape) && plus->at.dtype == x->at.dtype;
-        const bool apart = plus && !alike; /* the sum broadcasts or promotes, so it is a separate op */
+        const bool separate = plus && !alike; /* the sum broadcasts or promotes, so it is a separate op */
         const lg_batch_norm_options o = {.size_ = sizeof o,
                                          .running_mean = tensor(m, "running_mean"),
                                          .running_var = tensor(m, "running_var"),
                                          .training = m->training || k->o.no_running,
                                          .eps = k->o.eps,
                                          .momentum = k->o.momentum,
-                                         .residual = apart ? NULL : plus,
-                                         .relu = ending.relu && !apart};
+                                         .residual = separate ? NULL : plus,
+                                         .relu = ending.relu && !separate};
         lg_tensor *w = tensor(m, "weight"), *b = tensor(m, "bias"), *y;
         if (!k->group || !m->training)
                 y = lg_batch_norm_with(x, w, b, &o);
@@ -46,9 +46,9 @@ static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__ending ending)
                                 lg__tensor_text(x).s, (long long)k->channels,
                                 lg__layout_hint(x, ndim - 2, k->channels));
         m->batches += y && m->training && m->counts_batches && !m->object.ctx->recomputing;
-        if (apart)
+        if (separate)
                 y = lg_add(y, plus);
-        return apart && ending.relu ? lg_relu(y) : y;
+        return separate && ending.relu ? lg_relu(y) : y;
 }
 
 bool lg__norm_is_affine(const lg_module *m, int ndim, int64_t channels)

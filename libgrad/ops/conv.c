@@ -284,15 +284,15 @@ static lg_tensor *with_ending(const lg__call *call, lg_tensor *x, lg_tensor *w, 
         const arguments *p = call->attributes;
         const lg__conv_ending *e = p->ending;
         const lg_shape s = LG_SHAPE(x->at.shape.size[0], w->at.shape.size[0], a->at.out[0], a->at.out[1]);
-        const bool apart = e->residual && (call->ctx->recording || !lg__shape_equal(e->residual->at.shape, s));
-        const conv2d_attributes with = {a->at, e->relu && !apart, a->last};
-        lg_tensor *b = call->in[2], *residual = apart ? NULL : e->residual;
+        const bool separate = e->residual && (call->ctx->recording || !lg__shape_equal(e->residual->at.shape, s));
+        const conv2d_attributes with = {a->at, e->relu && !separate, a->last};
+        lg_tensor *b = call->in[2], *residual = separate ? NULL : e->residual;
         lg_tensor *y = e->scale || residual ? LG__APPLY(conv2d_end, &with, x, w, b, e->scale, e->shift, residual)
                        : with.relu          ? LG__APPLY(conv2d_relu, &with, x, w, b)
                                             : LG__APPLY(conv2d, &with, x, w, b);
         y = lg__as_given(call, y, p->signal);
-        y = apart ? lg_add(y, e->residual) : y;
-        return apart && e->relu ? lg_relu(y) : y;
+        y = separate ? lg_add(y, e->residual) : y;
+        return separate && e->relu ? lg_relu(y) : y;
 }
 
 static lg_tensor *compose(const lg__call *call)
