@@ -104,7 +104,7 @@ lg_tensor *lg__alias_of(const lg_tensor *g)
         return lg__tensor_own(t);
 }
 
-lg_tensor *lg__settle(lg_tensor *g, const lg__edge *e)
+lg_tensor *lg__reduce_to_input(lg_tensor *g, const lg__edge *e)
 {
         lg_ctx *c = g->ctx;
         if (g->at.dtype != e->dtype || !lg__sizes_equal(&g->at, e->size, e->ndim))
@@ -207,7 +207,7 @@ static bool derive(call *k, pending *p, lg__vjp *v, bool *needs, lg_tensor **sum
         for (int i = 0; i < n->in_count && ok; i++) {
                 if (!needs[i] || !v->grad_in[i] || v->grad_in[i] == v->sums[i])
                         continue;
-                lg_tensor *g = lg__settle(v->grad_in[i], &n->edges[i]);
+                lg_tensor *g = lg__reduce_to_input(v->grad_in[i], &n->edges[i]);
                 ok = g && lg__arrive(k, n->edges[i].node, n->edges[i].output, g);
         }
         lg_scope_end(k->ctx, scope);

@@ -16,7 +16,7 @@ static bool visit_group(lg__state_entries *list, lg__group *g, int i)
 }
 
 /* Subtracts the number of skipped steps, read from the device, from s->step, and frees the tensor of that number. */
-static bool settle(lg__slot *s)
+static bool subtract_skipped(lg__slot *s)
 {
         const int64_t skipped = s->skipped ? lg_item_i64(s->skipped) : 0;
         if (s->param->ctx->error)
@@ -31,7 +31,7 @@ static bool visit_slot(lg__state_entries *list, const lg_optimizer *opt, int64_t
 {
         lg__slot *s = &opt->slots[i];
         char number[32];
-        if (!lg__slot_lives(opt, i, list->op) || !settle(s))
+        if (!lg__slot_lives(opt, i, list->op) || !subtract_skipped(s))
                 return false;
         snprintf(number, sizeof number, "%lld", (long long)i);
         const char *path = lg__state_entries_name(list, s->param);
