@@ -17,10 +17,11 @@ typedef struct lg__slot {
         lg_tensor *master;            /* owned: f32 copy of a 16-bit param, or NULL */
         const lg__storage *of;        /* param's storage and its version, when master was last rounded to it */
         uint32_t version;
-        int64_t step;       /* number of updates, skipped ones included */
-        lg_tensor *skipped; /* owned: number of skipped updates, 0-d, i64; NULL: 0 */
-        uint64_t unscaled;  /* serial of the gradient that was unscaled in the optimiser's round; 0: none */
-        lg_tensor *dials;   /* owned: a leader's hyperparameters for the kernel, LG_DIALS f64; else NULL or unused */
+        int64_t step;             /* number of updates, skipped ones included */
+        lg_tensor *skipped;       /* owned: number of skipped updates, 0-d, i64; NULL: 0 */
+        uint64_t unscaled;        /* serial of the gradient that was unscaled in the optimiser's round; 0: none */
+        lg_tensor *step_inputs;   /* owned: a leader's hyperparameters for the kernel, LG_STEP_INPUTS f64; else NULL or
+                                     unused */
         lg_tensor *values, *grad; /* param and its gradient, dense, in one layout, in lg_step(); grad NULL: no update */
         int64_t leader;           /* in lg_step(): the first slot that the same kernel call updates; -1: none yet */
 } lg__slot;
