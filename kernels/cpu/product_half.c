@@ -214,7 +214,7 @@ static bool is_column(const lg_gemm_args *g)
         return g->n == 1 && g->m > 1 && g->ldc == 1 && !g->bias;
 }
 
-lg_product_way lg_half_way_of(const lg_gemm_args *g)
+lg_product_algorithm lg_half_algorithm_of(const lg_gemm_args *g)
 {
         const bool few = g->m == 1 || is_column(g) || (g->n <= FEW && words_of(g->dtype)->values == 1);
         return few && g->k > 0 && g->a_col == 1 && g->b_row == 1 ? LG_BY_DOTS : LG_BY_STRIPS;
@@ -328,19 +328,19 @@ static void multiply_strip(const half_product *p, int64_t step, int64_t steps, i
         }
 }
 
-size_t lg_multiply_half_bytes(const lg_gemm_args *g, lg_product_way way)
+size_t lg_multiply_half_bytes(const lg_gemm_args *g, lg_product_algorithm algorithm)
 {
         int64_t count;
-        if (way == LG_BY_DOTS)
+        if (algorithm == LG_BY_DOTS)
                 return 0;
         prepare(g, NULL, &count);
         return (size_t)count * sizeof(float);
 }
 
-void lg_multiply_half(const lg_gemm_args *g, lg_product_way way, void *scratch)
+void lg_multiply_half(const lg_gemm_args *g, lg_product_algorithm algorithm, void *scratch)
 {
         int64_t count;
-        if (way == LG_BY_DOTS) {
+        if (algorithm == LG_BY_DOTS) {
                 multiply_by_dots(g);
                 return;
         }
