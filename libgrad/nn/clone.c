@@ -50,7 +50,7 @@ static lg_module *clone(const lg_module *m, lg_device device)
         if (!copy)
                 return NULL;
         copy->forward_all = m->forward_all;
-        lg__module_ends(copy, m->forward_ending, m->ends);
+        lg__module_set_epilogues(copy, m->forward_epilogue, m->epilogues);
         copy->clone = m->clone;
         copy->training = m->training;
         copy->counts_batches = m->counts_batches;

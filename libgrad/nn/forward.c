@@ -3,7 +3,7 @@
 #include "core/observer.h"
 #include "nn.h"
 
-static const lg__ending no_ending;
+static const lg__epilogue no_epilogue;
 
 /* Appends the path and type of m to the context's error message, unless a module inside m has done so. */
 static void tell_where(const lg_module *m)
@@ -38,19 +38,19 @@ static bool results_are_good(const lg_module *m, const lg_outputs *y)
         return true;
 }
 
-/* Calls whichever of m's three forward functions is set, with `ending` if it takes one, and checks the results. */
-static bool call(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *ret)
+/* Calls whichever of m's three forward functions is set, with `epilogue` if it takes one, and checks the results. */
+static bool call(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs *ret)
 {
         lg_ctx *c = m->object.ctx;
         *ret = (lg_outputs){.count = !m->forward_all};
         if (m->forward)
                 ret->items[0] = m->forward(m, inputs, m->user);
-        else if (m->forward_ending && lg__module_input(m, inputs))
-                ret->items[0] = m->forward_ending(m, inputs.items[0], ending);
+        else if (m->forward_epilogue && lg__module_input(m, inputs))
+                ret->items[0] = m->forward_epilogue(m, inputs.items[0], epilogue);
         else if (m->forward_all && !m->forward_all(m, inputs, ret, m->user))
                 return lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned false without an error",
                                 m->type);
-        else if (!m->forward_ending && !m->forward_all)
+        else if (!m->forward_epilogue && !m->forward_all)
                 return lg__fail(c, LG_ERR_STATE,
                                 "lg_forward: %s has no forward of its own; run its children, or give "
                                 "lg_nn_module() a .forward",
@@ -61,7 +61,7 @@ static bool call(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *re
         return !c->error && results_are_good(m, ret);
 }
 
-static bool run(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *ret, uint32_t *ret_new)
+static bool run(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs *ret, uint32_t *ret_new)
 {
         lg_ctx *c = m->object.ctx;
         const lg__scope *outer = c->scope;
@@ -79,7 +79,7 @@ static bool run(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *ret
         c->frame = &frame;
         m->running++;
         LG__TELL(c, enter, &frame);
-        bool ok = !c->error && call(m, inputs, ending, ret);
+        bool ok = !c->error && call(m, inputs, epilogue, ret);
         c->frame = frame.outer;
         if (!ok)
                 ret->count = 0;
@@ -138,7 +138,7 @@ lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
         taken in;
         uint32_t new;
         lg_outputs all;
-        if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, no_ending, &all, &new))
+        if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, no_epilogue, &all, &new))
                 return NULL;
         for (int64_t i = 1; i < all.count; i++)
                 if (all.items[i] != all.items[0] && new & 1u << i)
@@ -154,17 +154,17 @@ bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *
         bool ok = take_inputs(m, inputs, &in);
         if (ok && !ret)
                 ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward_all: out is NULL");
-        ok = ok && run(m, (lg_list){in.count, in.items}, no_ending, &all, &new);
+        ok = ok && run(m, (lg_list){in.count, in.items}, no_epilogue, &all, &new);
         if (ret)
                 lg__give(ret, size, &all, sizeof all);
         return ok;
 }
 
-lg_tensor *lg__forward_ending(lg_module *m, lg_tensor *x, lg__ending ending)
+lg_tensor *lg__forward_with_epilogue(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
 {
         uint32_t new;
         lg_outputs all;
-        return lg__ok(m->object.ctx) && run(m, (lg_list){1, &x}, ending, &all, &new) ? all.items[0] : NULL;
+        return lg__ok(m->object.ctx) && run(m, (lg_list){1, &x}, epilogue, &all, &new) ? all.items[0] : NULL;
 }
 
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs)
