@@ -100,7 +100,7 @@ typedef struct lg__batch_plan {
         int rank, ranks;     /* this process's rank, and number of ranks, in a group that shares batches */
         bool drop_last;
         /* Random numbers depend on a sample's position in the epoch instead of its index, which may occur twice. */
-        bool by_place;
+        bool by_position;
         lg_fields in, out; /* fields of a sample; fields of a batch */
         int parts;
         lg_field part[LG__PARTS];    /* the fields of `out`, then i64 lengths of each ragged field */

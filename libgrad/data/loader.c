@@ -237,7 +237,7 @@ static bool count_batches(lg_loader *l, int64_t batch_size, const lg_loader_opti
         plan->ranks = lg_group_size(o->group);
         l->all_ranks = batch_size * plan->ranks;
         plan->drop_last = o->drop_last;
-        plan->by_place = l->sample_order.weights && !l->sample_order.no_replacement;
+        plan->by_position = l->sample_order.weights && !l->sample_order.no_replacement;
         if (plan->rows < 0) {
                 plan->batches = INT64_MAX;
                 return plan->ranks == 1 || lg__fail(c, LG_ERR_ARGUMENT,
