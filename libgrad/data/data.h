@@ -61,7 +61,7 @@ struct lg_dataset {
         lg_fields fields;
         lg_names classes;     /* names of the classes that labels in "y" are numbers of */
         bool random;          /* making a sample draws random numbers */
-        bool own;             /* making a sample calls a function of the program */
+        bool calls_user_code; /* making a sample calls a function of the program */
         lg_dataset *stream;   /* the stream that samples are read from; NULL: none */
         size_t scratch_bytes; /* scratch memory that a sampler needs, in bytes */
         int depth;            /* nested levels of data sets inside; limited because get() recurses */

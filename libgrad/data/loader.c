@@ -82,7 +82,7 @@ static void end_step(lg_loader *l)
  * scopes. Returns false if the context has an error. */
 static bool begin_making(lg_loader *l, lg_scope *ret)
 {
-        *ret = l->plan.set->own || l->plan.collate ? lg__scope_begin(l->object.ctx) : (lg_scope){0};
+        *ret = l->plan.set->calls_user_code || l->plan.collate ? lg__scope_begin(l->object.ctx) : (lg_scope){0};
         l->making = lg__ok(l->object.ctx);
         l->object.ctx->user_calls += l->making;
         return l->making;
