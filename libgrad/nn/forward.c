@@ -108,17 +108,17 @@ static bool input_is_good(lg_module *m, const lg_tensor *x, int64_t i)
 }
 
 /* The inputs of a forward. Entries from `count` on are NULL, since a forward may read more inputs than were given. */
-typedef struct taken {
+typedef struct input_array {
         int64_t count;
         lg_tensor *items[LG__MAX_INPUTS];
-} taken;
+} input_array;
 
 /* Copies the inputs up to LG_END to ret and checks them. Returns false with an error. */
-static bool take_inputs(lg_module *m, lg_tensor *const *inputs, taken *ret)
+static bool take_inputs(lg_module *m, lg_tensor *const *inputs, input_array *ret)
 {
         bool ok = m && lg__ok(m->object.ctx) && lg__object_lasts(&m->object, "lg_forward");
         int64_t count = 0;
-        *ret = (taken){.count = 0};
+        *ret = (input_array){.count = 0};
         for (; inputs && inputs[count] != LG_END; count++) {
                 if (!m && inputs[count])
                         lg__fail(lg__ctx_of(inputs[count]), LG_ERR_ARGUMENT, "lg_forward: the module is NULL");
@@ -135,7 +135,7 @@ static bool take_inputs(lg_module *m, lg_tensor *const *inputs, taken *ret)
 
 lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
 {
-        taken in;
+        input_array in;
         uint32_t new;
         lg_outputs all;
         if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, no_epilogue, &all, &new))
@@ -148,7 +148,7 @@ lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
 
 bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *const *inputs)
 {
-        taken in;
+        input_array in;
         uint32_t new;
         lg_outputs all = {.count = 0};
         bool ok = take_inputs(m, inputs, &in);

@@ -48,8 +48,9 @@ static void destroy(lg__object *o)
 
 static bool has_its_own(const lg_module *m, const char *op)
 {
-        return !m->lent || lg__fail(m->object.ctx, LG_ERR_STATE,
-                                    "%s: lg_forward_params runs the %s; call it when that has returned", op, m->type);
+        return !m->replaced ||
+               lg__fail(m->object.ctx, LG_ERR_STATE,
+                        "%s: lg_forward_params runs the %s; call it when that has returned", op, m->type);
 }
 
 static bool visit(lg__object *o, lg__state_entries *list)

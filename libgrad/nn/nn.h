@@ -47,7 +47,7 @@ struct lg_module {
                            recurse */
         int running;    /* number of calls under way that use the module, which cannot be freed meanwhile */
         bool copied;    /* the module is a copy whose .clone callback is running */
-        int lent;       /* number of calls of lg_forward_params() under way that have replaced the parameters */
+        int replaced;   /* number of calls of lg_forward_params() under way that have replaced the parameters */
         char *type;
         lg_forward_fn *forward;
         lg_forward_all_fn *forward_all;

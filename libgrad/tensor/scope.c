@@ -18,7 +18,7 @@ lg_scope lg_scope_begin(lg_ctx *c)
 
 lg_scope lg__scope_enter(lg_ctx *c, lg__scope *s)
 {
-        s->fence = s->lent = true;
+        s->fence = s->borrowed = true;
         return open_scope(c, s);
 }
 
@@ -39,7 +39,7 @@ void lg__scope_remove(lg_ctx *c, lg__scope *s)
         s->parent = NULL; /* nothing may escape to a parent that has ended */
         while (s->tensors.prev != &s->tensors)
                 lg__tensor_release((lg_tensor *)s->tensors.prev);
-        if (!s->lent)
+        if (!s->borrowed)
                 lg__free(c, s, sizeof *s);
 }
 
