@@ -50,7 +50,7 @@ static lg__layout layout_of(const lg_tensor *param, lg_dtype dtype)
         return at;
 }
 
-static bool lies_so(const lg__layout *a, const lg__layout *b)
+static bool same_layout(const lg__layout *a, const lg__layout *b)
 {
         bool same = a->dtype == b->dtype;
         for (int i = 0; i < a->shape.ndim && same; i++)
@@ -61,7 +61,7 @@ static bool lies_so(const lg__layout *a, const lg__layout *b)
 /* Returns t, or a copy of t in that layout. NULL: an error. */
 static lg_tensor *laid(lg_tensor *t, const lg__layout *at)
 {
-        if (lies_so(&t->at, at))
+        if (same_layout(&t->at, at))
                 return t;
         lg_tensor *copy = lg__tensor_laid(t->ctx, t->storage->device->id, at);
         return copy && lg__copy_values(copy, t, "lg_step") ? copy : NULL;
@@ -77,7 +77,7 @@ static bool prepare_buffer(const lg__slot *s, lg_tensor **buffer, const lg__layo
 {
         const lg__device *d = s->param->storage->device;
         lg_tensor *t = *buffer;
-        if (t && t->storage->device == d && lies_so(&t->at, at))
+        if (t && t->storage->device == d && same_layout(&t->at, at))
                 return true;
         if (t) {
                 t = t->storage->device == d ? t : lg__clone_values(t, d->id, t->at.dtype);
