@@ -11,7 +11,7 @@
 
 /* ---- the library ---- */
 
-static lg_nccl_library look(void)
+static lg_nccl_library load_library(void)
 {
         lg_nccl_library library = {}, *l = &library;
         const lg_loaded_function table[] = {LG_NCCL_FUNCTIONS(LG_LOADED)};
@@ -29,7 +29,7 @@ static lg_nccl_library look(void)
 /* Returns the NCCL library, which is loaded once per process. */
 const lg_nccl_library *lg_nccl_find(void)
 {
-        static const lg_nccl_library library = look();
+        static const lg_nccl_library library = load_library();
         return &library;
 }
 
