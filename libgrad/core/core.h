@@ -197,7 +197,7 @@ struct lg_ctx {
         void *message_user;
         lg__scope *scope;             /* the innermost scope */
         int64_t outermost_count;      /* number of tensors created in the outermost scope */
-        bool outermost_told;          /* message about too many tensors in this scope was sent */
+        bool outermost_reported;      /* message about too many tensors in this scope was sent */
         uint64_t scope_ids, sequence; /* the last scope id and node or tensor number assigned */
         lg__link objects, owned;      /* all objects; all tensors that belong to no scope */
         struct lg__watcher *watchers; /* watchers of backward passes (graph/graph.h) */

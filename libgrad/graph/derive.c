@@ -145,9 +145,9 @@ static bool unpack_all(const call *k, lg__node *n, lg__vjp *v, lg_tensor borrowe
 
 static bool run_fused(lg__vjp *v)
 {
-        LG__TELL(v->ctx, fused_begin, v);
+        LG__NOTIFY(v->ctx, fused_begin, v);
         const bool ok = v->op->fused(v);
-        LG__TELL(v->ctx, fused_end, v, ok);
+        LG__NOTIFY(v->ctx, fused_end, v, ok);
         return ok;
 }
 
@@ -159,13 +159,13 @@ static bool run_vjp(call *k, pending *p, lg__vjp *v)
         const bool first_order = !k->create_graph, views = first_order && n->op->flags & LG__ALIASES;
         const lg__frame frame = {.outer = k->ctx->frame, .node = n};
         k->ctx->frame = &frame;
-        LG__TELL(k->ctx, enter, &frame);
+        LG__NOTIFY(k->ctx, enter, &frame);
         bool ok;
         if (!views || !lg__derive_view(k, v, &ok))
                 ok = first_order && n->op->fused ? run_fused(v) : n->op->vjp(v);
         for (int i = 0; i < n->out_count; i++)
                 p->grads[i] = v->grad[i];
-        LG__TELL(k->ctx, leave, &frame);
+        LG__NOTIFY(k->ctx, leave, &frame);
         k->ctx->frame = frame.outer;
         if (!ok || k->ctx->error)
                 return lg__fail(k->ctx, LG_ERR_STATE, "%s: the derivative of %s failed", k->name, n->op->name);

@@ -78,13 +78,13 @@ static bool run(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs 
                 return false;
         c->frame = &frame;
         m->running++;
-        LG__TELL(c, enter, &frame);
+        LG__NOTIFY(c, enter, &frame);
         bool ok = !c->error && call(m, inputs, epilogue, ret);
         c->frame = frame.outer;
         if (!ok)
                 ret->count = 0;
         ok = lg__scope_leave(c, scope, outer, ret->items, ret->count, ret_new) && ok;
-        LG__TELL(c, leave, &frame);
+        LG__NOTIFY(c, leave, &frame);
         if (ok) {
                 m->shape = ret->items[0]->at.shape;
                 m->has_shape = true;

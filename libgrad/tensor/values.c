@@ -26,7 +26,7 @@ static bool is_cpu(const lg_tensor *t)
 bool lg__upload(lg__device *d, void *to, const void *from, size_t bytes, const char *op)
 {
         lg_ctx *c = d->cache.ctx;
-        LG__TELL(c, copied, d, c->cpu, bytes);
+        LG__NOTIFY(c, copied, d, c->cpu, bytes);
         return lg__kernel_done(d, op, d->api->upload(d->queue, to, from, bytes));
 }
 
@@ -35,7 +35,7 @@ static bool copy_across(lg_tensor *to, const lg_tensor *from, const char *op)
 {
         lg__device *d = to->storage->device, *s = from->storage->device;
         size_t bytes = (size_t)lg__shape_numel(to->at.shape) * lg__dtype_bytes(to->at.dtype);
-        LG__TELL(to->ctx, copied, d, s, bytes);
+        LG__NOTIFY(to->ctx, copied, d, s, bytes);
         if (from->storage->pinned_for == d)
                 return lg__pinned_upload(d, lg__data(to), from->storage, lg__data(from), bytes, op);
         if (d->api == s->api && d->api->copy_between) {
