@@ -158,7 +158,7 @@ static bool read_values(const lg_tensor *t, void *data, lg_dtype dtype)
 }
 
 /* Returns whether t is live; sets an error if t was freed. Reading is allowed while the context has an error. */
-static bool alive_or_told(const lg_tensor *t, const char *op)
+static bool alive_or_error(const lg_tensor *t, const char *op)
 {
         if (!t || t->live != LG__LIVE)
                 lg__check(t, op, "x");
@@ -167,7 +167,7 @@ static bool alive_or_told(const lg_tensor *t, const char *op)
 
 bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes)
 {
-        if (!alive_or_told(t, "lg_read"))
+        if (!alive_or_error(t, "lg_read"))
                 return false;
         return check_host(t, "lg_read", data, dtype, bytes) && read_values(t, data, dtype);
 }
@@ -186,7 +186,7 @@ bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype d
 
 static bool one_element(const lg_tensor *t)
 {
-        if (!alive_or_told(t, "lg_item"))
+        if (!alive_or_error(t, "lg_item"))
                 return false;
         int64_t n = lg__shape_numel(t->at.shape);
         return n == 1 || lg__fail(t->ctx, LG_ERR_SHAPE, "lg_item: %s has %lld elements, not one", lg__tensor_text(t).s,
