@@ -240,33 +240,34 @@ typedef struct lg_update {
         int64_t *skipped; /* in device memory: number of skipped steps; NULL: none (requires lg_pass.skip NULL) */
 } lg_update;
 
-/* Inputs of a step of each optimiser, lg_NAME_dials: f64 values in the order of updates.def. */
+/* Inputs of a step of each optimiser, lg_NAME_step_inputs: f64 values in the order of updates.def. */
 #define GROUP(x) double x;
 #define OPTION(x) double x;
 #define STEP double step;
-#define UPDATE(name, always, maybe, dials, numbers, rule)                                                              \
-        typedef struct lg_##name##_dials {                                                                             \
-                dials                                                                                                  \
-        } lg_##name##_dials;
+#define UPDATE(name, always, maybe, step_inputs, numbers, rule)                                                        \
+        typedef struct lg_##name##_step_inputs {                                                                       \
+                step_inputs                                                                                            \
+        } lg_##name##_step_inputs;
 #include "updates.def"
 #undef GROUP
 #undef OPTION
 #undef STEP
 
-#define LG_DIALS 8
-/* Stores to[i] = value[i] for i < LG_DIALS: f64 in device memory, read by a later optimiser step. */
-typedef struct lg_dials_args {
-        double value[LG_DIALS];
+#define LG_STEP_INPUTS 8
+/* Stores to[i] = value[i] for i < LG_STEP_INPUTS: f64 in device memory, read by a later optimiser step. */
+typedef struct lg_step_inputs_args {
+        double value[LG_STEP_INPUTS];
         double *to;
-} lg_dials_args;
+} lg_step_inputs_args;
 
 /* One step, over many tensors, of the optimiser whose name the kernel has (updates.def). Does nothing while the device
  * has a pending device-side error. */
 typedef struct lg_pass {
         int64_t count;
         const lg_update *updates; /* array of `count` in host memory */
-        const double *dials; /* in device memory, in the order of updates.def; `skipped` is subtracted from `step` */
-        const float *skip;   /* one f32 in device memory; if not 0, only `skipped` is incremented; NULL counts as 0 */
+        const double
+                *step_inputs; /* in device memory, in the order of updates.def; `skipped` is subtracted from `step` */
+        const float *skip;    /* one f32 in device memory; if not 0, only `skipped` is incremented; NULL counts as 0 */
 } lg_pass;
 
 /* total[0] = sum of the squares of all elements of all gradients, one f64 in device memory, accumulated in f64. Reads
@@ -327,7 +328,7 @@ enum {
 #include "pointwise.def"
 #define KERNEL(name, args) +(int)sizeof #name #args *(int)offsetof(lg_kernels, name)
 #include "kernels.def"
-#define UPDATE(name, ...) +(int)sizeof #name *(int)sizeof(lg_##name##_dials)
+#define UPDATE(name, ...) +(int)sizeof #name *(int)sizeof(lg_##name##_step_inputs)
 #include "updates.def"
 };
 

@@ -63,7 +63,7 @@ static bool is_in_a_call(const lg_ctx *c)
         const lg__scope *s = c->scope;
         while (s && !s->fence)
                 s = s->parent;
-        return s || c->guests;
+        return s || c->user_calls;
 }
 
 void lg_close(lg_ctx *c)

@@ -292,7 +292,7 @@ static bool wrong(const char *program, const char *words)
 }
 
 /* Checks options that need or exclude each other, and sets defaults that depend on other options. */
-static bool settle(options *o, const char *program)
+static bool complete(options *o, const char *program)
 {
         if (o->save_every && !o->save)
                 return wrong(program, "--save-every needs --save FILE");
@@ -334,7 +334,7 @@ parsed options_parse(int argc, char **argv, options *ret)
                 fprintf(stderr, "%s: \"%s\" is not understood; see --help\n", argv[0], argv[optind]);
                 return PARSED_WRONG;
         }
-        if (!settle(&o, argv[0]))
+        if (!complete(&o, argv[0]))
                 return PARSED_WRONG;
         *ret = o;
         return PARSED_OK;

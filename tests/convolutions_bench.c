@@ -1,12 +1,13 @@
-/* convolutions_bench.c - the CPU's convolutions beside oneDNN, or beside each way to compute them, by turns on one
+/* convolutions_bench.c - the CPU's convolutions beside oneDNN, or beside each algorithm, by turns on one
  * thread.
  *
- *     BUILD/tests/convolutions_bench [--ways] [--isa avx512|avx2|portable] [--seconds S] [--only TEXT]
+ *     BUILD/tests/convolutions_bench [--algorithms] [--isa avx512|avx2|portable] [--seconds S] [--only TEXT]
  *
  * Forward, input gradient and weight gradient of the layers of usual networks ("resnet" and "imagenet" are resnet18's,
  * of CIFAR's images and ImageNet's). Prints microseconds by CPU time, the
- * ratio of the best of the others to libgrad, and at the end the geometric mean of the ratios and the lowest. --ways:
- * the others are the ways that conv.c chooses from. --only: of cases whose line has the text, as "resnet" or "weight".
+ * ratio of the best of the others to libgrad, and at the end the geometric mean of the ratios and the lowest.
+ * --algorithms: the others are the algorithms that conv.c chooses from. --only: of cases whose line has the text, as
+ * "resnet" or "weight".
  */
 #include "bench.h"
 #include "convolutions_onednn.h"
@@ -46,35 +47,36 @@ static const shape shapes[] = {
 enum { SHAPES = sizeof shapes / sizeof *shapes, KINDS = 3, OWN = 0, OTHERS = 3 };
 static const char *const kinds[KINDS] = {"forward", "input", "weight"};
 
-typedef bool way_fn(lg_queue *q, const lg_conv_args *a);
+typedef bool algorithm_fn(lg_queue *q, const lg_conv_args *a);
 typedef bool fits_fn(const lg_conv_args *a);
-/* The ways of an instruction set that this build may lack. */
-typedef struct ways {
+/* The algorithms of an instruction set that this build may lack. */
+typedef struct algorithms {
         const char *isa;
-        way_fn *products, *direct, *weight, *winograd, *winograd_weight;
+        algorithm_fn *products, *direct, *weight, *winograd, *winograd_weight;
         fits_fn *products_fit, *winograd_fits;
-} ways;
+} algorithms;
 #define WEAK __attribute__((weak))
-#define WAYS(isa)                                                                                                      \
-        WEAK way_fn LG_ISA_NAME(conv_products, isa), LG_ISA_NAME(conv_direct, isa), LG_ISA_NAME(conv_weight, isa),     \
-                LG_ISA_NAME(conv_winograd, isa), LG_ISA_NAME(conv_winograd_weight, isa);                               \
+#define ALGORITHMS(isa)                                                                                                \
+        WEAK algorithm_fn LG_ISA_NAME(conv_products, isa), LG_ISA_NAME(conv_direct, isa),                              \
+                LG_ISA_NAME(conv_weight, isa), LG_ISA_NAME(conv_winograd, isa),                                        \
+                LG_ISA_NAME(conv_winograd_weight, isa);                                                                \
         WEAK fits_fn LG_ISA_NAME(conv_products_fit, isa), LG_ISA_NAME(conv_winograd_fits, isa);
-WAYS(avx512)
-WAYS(avx2)
-WAYS(portable)
-#undef WAYS
-#define WAYS(isa)                                                                                                      \
+ALGORITHMS(avx512)
+ALGORITHMS(avx2)
+ALGORITHMS(portable)
+#undef ALGORITHMS
+#define ALGORITHMS(isa)                                                                                                \
         {                                                                                                              \
 #isa, LG_ISA_NAME(conv_products, isa), LG_ISA_NAME(conv_direct, isa), LG_ISA_NAME(conv_weight, isa),   \
                         LG_ISA_NAME(conv_winograd, isa), LG_ISA_NAME(conv_winograd_weight, isa),                       \
                         LG_ISA_NAME(conv_products_fit, isa), LG_ISA_NAME(conv_winograd_fits, isa),                     \
         }
-static const ways all_ways[] = {WAYS(avx512), WAYS(avx2), WAYS(portable)};
+static const algorithms all_algorithms[] = {ALGORITHMS(avx512), ALGORITHMS(avx2), ALGORITHMS(portable)};
 
 typedef struct one_case {
         bench *bench;
         lg_conv_args args;
-        way_fn *own[1 + OTHERS]; /* libgrad's choice, and its ways */
+        algorithm_fn *own[1 + OTHERS]; /* libgrad's choice, and its algorithms */
         bench_onednn *peers[1 + OTHERS];
 } one_case;
 
@@ -88,12 +90,12 @@ static void run(void *case_, int who)
                 bench_onednn_run(c->peers[who]);
 }
 
-static void set_ways(one_case *c)
+static void set_algorithms(one_case *c)
 {
         const lg_conv_args *a = &c->args;
         const bool weight = a->kind == LG_CONV_WEIGHT_GRAD;
-        for (size_t i = 0; i < sizeof all_ways / sizeof *all_ways; i++) {
-                const ways *w = &all_ways[i];
+        for (size_t i = 0; i < sizeof all_algorithms / sizeof *all_algorithms; i++) {
+                const algorithms *w = &all_algorithms[i];
                 if (lg__cpu_kernels(w->isa) != c->bench->kernels)
                         continue;
                 if (w->products_fit(a))
@@ -108,12 +110,12 @@ static void set_ways(one_case *c)
 /* Whether what two of them wrote is the same but for rounding. */
 static bool agree(const float *a, const float *b, size_t count)
 {
-        double most = 0, apart = 0;
+        double most = 0, difference = 0;
         for (size_t i = 0; i < count; i++) {
                 most = fmax(most, fabs((double)b[i]));
-                apart = fmax(apart, fabs((double)a[i] - (double)b[i]));
+                difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
         }
-        return apart <= 1e-4 * most;
+        return difference <= 1e-4 * most;
 }
 
 static void report_case(one_case *c, const char *name)
@@ -190,8 +192,8 @@ static bool report(bench *b, const shape *s, lg_conv_kind kind)
         a->w = all[LG_CONV_WEIGHT_GRAD];
         a->out = all[kind];
         if (b->given[0])
-                set_ways(&c);
-        for (int i = 0; enough && !b->given[0] && i < BENCH_ONEDNN_WAYS; i++)
+                set_algorithms(&c);
+        for (int i = 0; enough && !b->given[0] && i < BENCH_ONEDNN_ALGORITHMS; i++)
                 c.peers[1 + i] = bench_onednn_open(a, i);
         if (enough)
                 report_case(&c, name);
@@ -205,7 +207,7 @@ static bool report(bench *b, const shape *s, lg_conv_kind kind)
 int main(int count, char **args)
 {
         bench b;
-        int failed = bench_open(&b, count, args, (const char *const[]){"--ways", NULL});
+        int failed = bench_open(&b, count, args, (const char *const[]){"--algorithms", NULL});
         if (failed)
                 return failed;
         printf("%-44s %9s %9s %9s %9s  ratio\n", "microseconds", "libgrad", b.given[0] ? "products" : "oneDNN",

@@ -92,10 +92,11 @@ static layouts layouts_of(const lg_conv_args *a, bool any_images, bool any_weigh
         return (layouts){layout(4, x, images), layout(4 + (g > 1), w + (g == 1), weights), layout(4, y, images)};
 }
 
-static dnnl_primitive_desc_t describe(const lg_conv_args *a, lg_conv_kind kind, int way, dnnl_primitive_desc_t hint)
+static dnnl_primitive_desc_t describe(const lg_conv_args *a, lg_conv_kind kind, int algorithm,
+                                      dnnl_primitive_desc_t hint)
 {
-        const layouts l = layouts_of(a, way == 1, true);
-        const dnnl_alg_kind_t alg = way == 1 ? dnnl_convolution_winograd : dnnl_convolution_direct;
+        const layouts l = layouts_of(a, algorithm == 1, true);
+        const dnnl_alg_kind_t alg = algorithm == 1 ? dnnl_convolution_winograd : dnnl_convolution_direct;
         dnnl_dims_t stride = {0}, padding = {0}, dilation = {0}, after = {0};
         dnnl_convolution_desc_t d;
         dnnl_primitive_desc_t pd = NULL;
@@ -176,7 +177,7 @@ static bool add_all(bench_onednn *x, dnnl_primitive_desc_t pd, const operand *o)
                 add_reorder(x, args[out].memory, wanted[out], given[out], &o[out].md));
 }
 
-bench_onednn *bench_onednn_open(const lg_conv_args *a, int way)
+bench_onednn *bench_onednn_open(const lg_conv_args *a, int algorithm)
 {
         if (!load())
                 return NULL;
@@ -187,8 +188,8 @@ bench_onednn *bench_onednn_open(const lg_conv_args *a, int way)
                 {{DNNL_ARG_DIFF_DST, l.y, a->g}, {DNNL_ARG_SRC, l.x, a->x}, {DNNL_ARG_DIFF_WEIGHTS, l.w, a->out}},
         };
         const bool forward = a->kind == LG_CONV_FORWARD;
-        const dnnl_primitive_desc_t hint = forward ? NULL : describe(a, LG_CONV_FORWARD, way, NULL);
-        const dnnl_primitive_desc_t pd = forward || hint ? describe(a, a->kind, way, hint) : NULL;
+        const dnnl_primitive_desc_t hint = forward ? NULL : describe(a, LG_CONV_FORWARD, algorithm, NULL);
+        const dnnl_primitive_desc_t pd = forward || hint ? describe(a, a->kind, algorithm, hint) : NULL;
         bench_onednn *x = pd ? calloc(1, sizeof *x) : NULL;
         if (x && !add_all(x, pd, all[a->kind])) {
                 bench_onednn_close(x);
@@ -217,9 +218,9 @@ void bench_onednn_close(bench_onednn *x)
         free(x);
 }
 #else
-bench_onednn *bench_onednn_open(const lg_conv_args *a, int way)
+bench_onednn *bench_onednn_open(const lg_conv_args *a, int algorithm)
 {
-        (void)a, (void)way;
+        (void)a, (void)algorithm;
         return NULL;
 }
 void bench_onednn_run(bench_onednn *x)

@@ -1,10 +1,10 @@
-/* kernels_conv.h - what the tests of CPU convolution share: geometries, plain sums in f64, each way to compute. */
+/* kernels_conv.h - what the tests of CPU convolution share: geometries, plain sums in f64, each algorithm. */
 #ifndef LG_TEST_KERNELS_CONV_H
 #define LG_TEST_KERNELS_CONV_H
 
 #include "kernels.h"
 
-/* The ways, also where conv takes another: the portable set is in every build. */
+/* The algorithms, also where conv chooses another: the portable set is in every build. */
 bool LG_ISA_NAME(conv_products_fit, portable)(const lg_conv_args *a);
 bool LG_ISA_NAME(conv_products, portable)(lg_queue *q, const lg_conv_args *a);
 bool LG_ISA_NAME(conv_cut_fits, portable)(const lg_conv_args *a);
@@ -86,10 +86,10 @@ static inline bool is_empty(const lg_conv_args *a)
 }
 
 typedef bool conv_fn(lg_queue *q, const lg_conv_args *a);
-enum { PRODUCTS, DIRECT, WINOGRAD, WAYS };
+enum { PRODUCTS, DIRECT, WINOGRAD, ALGORITHMS };
 
-/* The way of that number in the portable set, or conv where it does not fit. */
-static inline conv_fn *portable(int way, const lg_conv_args *a)
+/* The algorithm of that number in the portable set, or conv where it does not fit. */
+static inline conv_fn *portable(int algorithm, const lg_conv_args *a)
 {
         const bool weight = a->kind == LG_CONV_WEIGHT_GRAD;
         bool direct = true;
@@ -98,11 +98,11 @@ static inline conv_fn *portable(int way, const lg_conv_args *a)
                          (a->at.stride[d] == 1 || (a->at.dilation[d] == 1 && a->at.stride[d] <= a->at.kernel[d]));
         if (is_empty(a) || !(a->dtype == LG_F32 || a->dtype == LG_F64))
                 return lg__cpu_kernels("portable")->conv;
-        if (way == WINOGRAD && LG_ISA_NAME(conv_winograd_fits, portable)(a))
+        if (algorithm == WINOGRAD && LG_ISA_NAME(conv_winograd_fits, portable)(a))
                 return weight ? LG_ISA_NAME(conv_winograd_weight, portable) : LG_ISA_NAME(conv_winograd, portable);
-        if (way == DIRECT && weight && LG_ISA_NAME(conv_cut_fits, portable)(a))
+        if (algorithm == DIRECT && weight && LG_ISA_NAME(conv_cut_fits, portable)(a))
                 return LG_ISA_NAME(conv_weight, portable);
-        return (way == DIRECT && direct && !weight) || !LG_ISA_NAME(conv_products_fit, portable)(a)
+        return (algorithm == DIRECT && direct && !weight) || !LG_ISA_NAME(conv_products_fit, portable)(a)
                        ? LG_ISA_NAME(conv_direct, portable)
                        : LG_ISA_NAME(conv_products, portable);
 }

@@ -110,9 +110,9 @@ static void check_row(int which, const row *r, lg_dtype t, lg_conv_kind kind, bo
         a.out = malloc((size_t)(count + 1) * size_of[t]);
         const size_t bytes = (size_t)count * size_of[t];
         EVERY(a.out, bytes, RUN(k->conv), check(which, &a, want, count));
-        for (int way = 0; way < WAYS; way++) {
+        for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++) {
                 lg_queue q = make_queue(2);
-                RUN(portable(way, &a));
+                RUN(portable(algorithm, &a));
                 check(which, &a, want, count);
                 q.api->close(&q);
         }
@@ -240,9 +240,9 @@ static void check_random(int which, const row *r, lg_dtype t, lg_conv_kind kind)
         reference(&d, count, want);
         a.out = malloc((size_t)(count + 1) * size_of[t]);
         EVERY(a.out, (size_t)count * size_of[t], CALL(k->conv, &q, &a), check_bound(which, &a, want, magnitude, count));
-        for (int way = 0; way < WAYS; way++) {
+        for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++) {
                 lg_queue q = make_queue(1);
-                CALL(portable(way, &a), &q, &a);
+                CALL(portable(algorithm, &a), &q, &a);
                 check_bound(which, &a, want, magnitude, count);
                 q.api->close(&q);
         }
@@ -263,7 +263,8 @@ TEST_CASE(test_random)
         }
 }
 
-/* So many images that they may be worked on in parts, an even and an odd number of them, against the direct way. */
+/* So many images that they may be worked on in parts, an even and an odd number of them, against the direct algorithm.
+ */
 TEST_CASE(test_large_batches)
 {
         enum { C = 32, SIDE = 32, IMAGE = C * SIDE * SIDE, MOST = 64 };

@@ -1,4 +1,4 @@
-/* test_kernels_conv_end.c - the end of CPU convolution, of every way to compute, against plain loops in f64. */
+/* test_kernels_conv_end.c - the end of CPU convolution, by every algorithm, against plain loops in f64. */
 #include "kernels_conv.h"
 
 enum { RELU = 1, SCALE = 2, Z = 4, BIAS = 8, ENDS = 16 };
@@ -141,14 +141,14 @@ static void run_everywhere(const one_case *c, int threads)
         free(first);
 }
 
-static void run_ways(const one_case *c)
+static void run_algorithms(const one_case *c)
 {
-        static const char *const names[WAYS] = {"products", "direct", "Winograd"};
-        for (int way = 0; way < WAYS; way++) {
+        static const char *const names[ALGORITHMS] = {"products", "direct", "Winograd"};
+        for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++) {
                 lg_queue q = make_queue(2);
                 memset(c->a.out, 0x77, (size_t)c->count * size_of[c->a.dtype]);
-                CALL(portable(way, &c->a), &q, &c->a);
-                check(c, names[way]);
+                CALL(portable(algorithm, &c->a), &q, &c->a);
+                check(c, names[algorithm]);
                 q.api->close(&q);
         }
 }
@@ -162,7 +162,7 @@ TEST_CASE(test_ends)
                                         continue;
                                 one_case c = open_case(r, float_types[t], end, false);
                                 run_everywhere(&c, 2);
-                                run_ways(&c);
+                                run_algorithms(&c);
                                 close_case(&c);
                         }
 }

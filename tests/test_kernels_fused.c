@@ -241,7 +241,7 @@ TEST_CASE(test_relu_sums)
 
 /* ---- optimisers: PyTorch's formulas, step by step ---- */
 
-static void sgd_reference(const lg_sgd_dials *a, double *p, double g, double *b)
+static void sgd_reference(const lg_sgd_step_inputs *a, double *p, double g, double *b)
 {
         double d = (a->maximize ? -g : g) + a->weight_decay * *p;
         if (a->momentum != 0) {
@@ -251,7 +251,7 @@ static void sgd_reference(const lg_sgd_dials *a, double *p, double g, double *b)
         *p -= a->lr * d;
 }
 
-static void adam_reference(const lg_adam_dials *a, double *p, double g, double *m, double *v)
+static void adam_reference(const lg_adam_step_inputs *a, double *p, double g, double *m, double *v)
 {
         double d = a->maximize ? -g : g;
         if (a->decoupled)
@@ -277,21 +277,21 @@ static void check_optimiser(lg_dtype t, bool adam, int flags)
                 void *p = malloc(N * 8), *s0 = malloc(N * 8), *s1 = malloc(N * 8);
                 lg_update u[2] = {{.dtype = t, .n = 0},
                                   {.dtype = t, .n = n[i], .param = p, .grad = g, .state = {s0, s1}}};
-                lg_sgd_dials sgd = {.lr = 0.01,
-                                    .momentum = flags & 1 ? 0.9 : 0,
-                                    .dampening = flags & 2 ? 0.1 : 0,
-                                    .weight_decay = flags & 4 ? 0.02 : 0,
-                                    .nesterov = (flags & 9) == 9,
-                                    .maximize = flags & 2};
-                lg_adam_dials ad = {.lr = 0.01,
-                                    .beta1 = 0.9,
-                                    .beta2 = 0.999,
-                                    .eps = 1e-8,
-                                    .weight_decay = flags & 4 ? 0.02 : 0,
-                                    .decoupled = flags & 1,
-                                    .maximize = flags & 2};
-                const lg_pass sgd_pass = {.count = 2, .updates = u, .dials = &sgd.lr};
-                const lg_pass adam_pass = {.count = 2, .updates = u, .dials = &ad.lr};
+                lg_sgd_step_inputs sgd = {.lr = 0.01,
+                                          .momentum = flags & 1 ? 0.9 : 0,
+                                          .dampening = flags & 2 ? 0.1 : 0,
+                                          .weight_decay = flags & 4 ? 0.02 : 0,
+                                          .nesterov = (flags & 9) == 9,
+                                          .maximize = flags & 2};
+                lg_adam_step_inputs ad = {.lr = 0.01,
+                                          .beta1 = 0.9,
+                                          .beta2 = 0.999,
+                                          .eps = 1e-8,
+                                          .weight_decay = flags & 4 ? 0.02 : 0,
+                                          .decoupled = flags & 1,
+                                          .maximize = flags & 2};
+                const lg_pass sgd_pass = {.count = 2, .updates = u, .step_inputs = &sgd.lr};
+                const lg_pass adam_pass = {.count = 2, .updates = u, .step_inputs = &ad.lr};
                 if (!adam && !(flags & 1))
                         u[1].state[0] = NULL;
                 double *want = malloc(N * sizeof *want);

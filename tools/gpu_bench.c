@@ -32,7 +32,7 @@ double now(void)
 }
 
 /* Returns the seconds that `calls` calls and a wait for the device take. */
-static double spend(work *w, void (*run)(work *w), int64_t calls)
+static double seconds_of(work *w, void (*run)(work *w), int64_t calls)
 {
         double start = now();
         for (int64_t i = 0; i < calls && !lg_error(w->c); i++) {
@@ -53,15 +53,15 @@ static int compare(const void *a, const void *b)
 double time_calls(bench *b, work *w, void (*run)(work *w))
 {
         const int most = b->small ? 1 : b->quick ? QUICK_REPEATS : REPEATS;
-        double seconds[REPEATS], start = now(), once = spend(w, run, 1);
+        double seconds[REPEATS], start = now(), once = seconds_of(w, run, 1);
         double warm = now() + (b->small ? 0 : b->quick ? QUICK_WARM_UP : WARM_UP);
         while (now() < warm && !lg_error(w->c))
-                once = spend(w, run, 2) / 2;
+                once = seconds_of(w, run, 2) / 2;
         double calls = (b->small ? 0 : b->quick ? QUICK_REPEAT : REPEAT) / (once > 1e-7 ? once : 1e-7);
         int64_t n = calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : (int64_t)calls;
         int repeats = 0;
         do
-                seconds[repeats++] = spend(w, run, n) / (double)n;
+                seconds[repeats++] = seconds_of(w, run, n) / (double)n;
         while (repeats < most && now() < b->end && now() < start + LONGEST);
         qsort(seconds, (size_t)repeats, sizeof *seconds, compare);
         return lg_error(w->c) ? -1 : seconds[repeats / 2] * 1e6;

@@ -49,7 +49,7 @@ def wait(o):
         torch.cuda.synchronize()
 
 
-def spend(o, run, calls):
+def seconds_of(o, run, calls):
     start = time.perf_counter()
     for _ in range(calls):
         run()
@@ -63,13 +63,13 @@ def time_calls(o, run, quick=False):
     if o.small:
         repeats, warm_up, repeat = 1, 0, 0
     start = time.perf_counter()
-    once, warm = spend(o, run, 1), time.perf_counter() + warm_up
+    once, warm = seconds_of(o, run, 1), time.perf_counter() + warm_up
     while time.perf_counter() < warm:
-        once = spend(o, run, 2) / 2
+        once = seconds_of(o, run, 2) / 2
     n = int(min(max(repeat / max(once, 1e-7), 1), 5000))
     seconds = []
     while not seconds or (len(seconds) < repeats and time.perf_counter() < min(o.end, start + LONGEST)):
-        seconds.append(spend(o, run, n) / n)
+        seconds.append(seconds_of(o, run, n) / n)
     return statistics.median(seconds) * 1e6
 
 

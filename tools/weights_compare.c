@@ -61,8 +61,8 @@ static void add_f64(gap *g, double x, double y)
 static void add_i64(gap *g, int64_t x, int64_t y)
 {
         g->unlike += x != y;
-        uint64_t apart = x > y ? (uint64_t)x - (uint64_t)y : (uint64_t)y - (uint64_t)x;
-        g->largest = fmax(g->largest, (double)apart);
+        uint64_t distance = x > y ? (uint64_t)x - (uint64_t)y : (uint64_t)y - (uint64_t)x;
+        g->largest = fmax(g->largest, (double)distance);
 }
 
 /* Compares the values of two tensors: as f64, or exactly as i64 if neither dtype is a float. */

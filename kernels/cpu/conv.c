@@ -1,7 +1,7 @@
 /* conv.c - convolution and its two derivatives: chooses the algorithm.
  *
  * The choice was measured on one thread with AVX-512 over the layers of usual networks, by tests/convolutions_bench
- * --ways, which runs each algorithm in turn (1 in its last column: the choice was the fastest):
+ * --algorithms, which runs each algorithm in turn (1 in its last column: the choice was the fastest):
  *   - Groups narrower than a vector, depthwise included: runs of pixels by vectors of several groups (32 groups of 4 to
  *     4, 3x3: 2.9 times as fast as the direct algorithm).
  *   - 1x1 with stride 1 and one group: a product (with AVX2 0.94 to 1.1 times as fast as direct, weight gradient 1.1 to
@@ -20,7 +20,7 @@
 #define MOST_PHASES 16  /* maximum phases of a direct input gradient; each phase reads all of g */
 #define SUM_TIME 16     /* estimated time to add a vector to the image, in multiply-adds */
 
-typedef enum way { EMPTY, PRODUCTS, DIRECT, GROUPS, WINOGRAD } way;
+typedef enum algorithm { EMPTY, PRODUCTS, DIRECT, GROUPS, WINOGRAD } algorithm;
 
 static bool is_empty(const lg_conv_args *a)
 {
@@ -73,7 +73,7 @@ static bool suits_phases(const lg_conv_args *a)
         return suits;
 }
 
-static way way_of(const lg_conv_args *a)
+static algorithm algorithm_of(const lg_conv_args *a)
 {
         const lg_conv_geometry *at = &a->at;
         if (is_empty(a))
@@ -133,10 +133,10 @@ lg_conv_args lg_conv_as_forward(const lg_conv_args *a)
         return f;
 }
 
-static bool convolve(lg_queue *q, const lg_conv_args *a, way w)
+static bool convolve(lg_queue *q, const lg_conv_args *a, algorithm chosen)
 {
         const bool weight = a->kind == LG_CONV_WEIGHT_GRAD;
-        switch (w) {
+        switch (chosen) {
         case EMPTY:
                 fill_empty(a);
                 return true;
@@ -168,7 +168,7 @@ static bool convolve_half(lg_queue *q, const lg_conv_args *a)
         const int64_t out = a->kind == LG_CONV_FORWARD ? y : a->kind == LG_CONV_INPUT_GRAD ? x : w;
         lg_conv_args f = *a;
         f.dtype = LG_F32;
-        const way chosen = way_of(&f);
+        const algorithm chosen = algorithm_of(&f);
         if (!widen(q, t, a->outputs, &f.b) || !widen(q, t, out, &f.z))
                 return false;
         if (chosen == WINOGRAD) {
@@ -186,5 +186,5 @@ bool LG_CPU(conv)(lg_queue *q, const lg_conv_args *a)
 {
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "conv: no kernel for dtype %d", (int)a->dtype);
-        return lg_is_half(a->dtype) ? convolve_half(q, a) : convolve(q, a, way_of(a));
+        return lg_is_half(a->dtype) ? convolve_half(q, a) : convolve(q, a, algorithm_of(a));
 }

@@ -13,11 +13,11 @@
 #define SHORT_LINE 16  /* longest line of outputs for which columns outside the image are skipped, too */
 
 typedef struct job {
-        const lg_conv_args *call, *a; /* the original arguments; the current phase as forward convolution */
-        int64_t place[2], apart[2];   /* output pixels of a phase: the first one, and the stride */
-        int64_t size[2], first;       /* size of the whole output; position of this phase's first tap in the panels */
-        bool few, joined;             /* few: one channel, few outputs; joined: a line of a window is contiguous */
-        bool skips[2];                /* whether rows and columns of windows outside the image are skipped */
+        const lg_conv_args *call, *a;      /* the original arguments; the current phase as forward convolution */
+        int64_t place[2], phase_stride[2]; /* output pixels of a phase: the first one, and the stride */
+        int64_t size[2], first; /* size of the whole output; position of this phase's first tap in the panels */
+        bool few, joined;       /* few: one channel, few outputs; joined: a line of a window is contiguous */
+        bool skips[2];          /* whether rows and columns of windows outside the image are skipped */
         int64_t groups, channels, outputs; /* channels and outputs are per group */
         int64_t phases;                    /* phases of an input gradient with a stride; else 1 */
         int64_t taps, k;                   /* elements of a kernel, of a window; over all phases */
@@ -91,9 +91,9 @@ static void set_sizes(job *j)
         j->joined = a->at.dilation[1] == 1 && a->at.groups == 1;
         for (int d = 0; d < 2; d++) {
                 j->size[d] = a->at.out[d];
-                j->apart[d] = a->kind == LG_CONV_INPUT_GRAD ? a->at.stride[d] : 1;
+                j->phase_stride[d] = a->kind == LG_CONV_INPUT_GRAD ? a->at.stride[d] : 1;
         }
-        j->phases = j->apart[0] * j->apart[1];
+        j->phases = j->phase_stride[0] * j->phase_stride[1];
         j->few = a->channels == 1 && a->at.stride[1] == 1 && j->phases == 1 &&
                  j->outputs <= lg_least(lanes / 2, LG_BLOCK_ROWS);
         j->taps = a->at.kernel[0] * a->at.kernel[1];
@@ -175,8 +175,8 @@ bool lg_conv_direct(lg_queue *q, const lg_conv_args *a)
                 j.place_of[tap] = tap_in_panel(&j, tap);
         lg_conv_share(q, a, j.groups * j.panels, a->dtype == LG_F64 ? weight_parts_f64 : weight_parts_f32, &j);
         for (int64_t i = 0; i < j.phases; i++) {
-                j.place[0] = i / j.apart[1];
-                j.place[1] = i % j.apart[1];
+                j.place[0] = i / j.phase_stride[1];
+                j.place[1] = i % j.phase_stride[1];
                 if (j.place[0] >= j.size[0] || j.place[1] >= j.size[1])
                         continue;
                 const lg_conv_args part = j.phases > 1 ? phase_of(&j, forward, &j.first) : forward;

@@ -32,23 +32,23 @@ typedef struct side {
 typedef struct job {
         const lg_conv_args *a;
         side sides[2];
-        const void *from;        /* the input: x, or g for INPUT_GRAD */
-        int64_t in[2], out[2];   /* height and width of the input and the output */
-        int64_t seen, made;      /* channels of input and output in total */
-        int64_t each, per_group; /* channels of input and output per group */
-        int64_t step, seen_step; /* outputs per vector, in whole groups, and the input channels of these */
-        bool permutes;           /* lanes must be permuted: the convolution is not depthwise */
-        int64_t width;           /* number of outputs, rounded up to whole vectors */
-        int64_t chunks, taps;    /* taps: number of kernel elements */
-        char *weights;           /* (channels of a group, kernel, width); for WEIGHT_GRAD the sums of each chunk */
-        int32_t *places;         /* (channels of a group, LG_PLACES), for lg_vec_permute() */
+        const void *from;                  /* the input: x, or g for INPUT_GRAD */
+        int64_t in[2], out[2];             /* height and width of the input and the output */
+        int64_t in_channels, out_channels; /* channels of input and output in total */
+        int64_t each, per_group;           /* channels of input and output per group */
+        int64_t step, in_step;             /* outputs per vector, in whole groups, and the input channels of these */
+        bool permutes;                     /* lanes must be permuted: the convolution is not depthwise */
+        int64_t width;                     /* number of outputs, rounded up to whole vectors */
+        int64_t chunks, taps;              /* taps: number of kernel elements */
+        char *weights;   /* (channels of a group, kernel, width); for WEIGHT_GRAD the sums of each chunk */
+        int32_t *places; /* (channels of a group, LG_PLACES), for lg_vec_permute() */
 } job;
 
 #define LG_BOTH "conv_groups.inc"
 #include "both.inc"
 
 /* Returns a run of the single output `output` of dimension d and sets the steps of s between its kernel elements. */
-static run seen(const job *j, int d, int64_t output, side *s)
+static run run_of(const job *j, int d, int64_t output, side *s)
 {
         const lg_conv_geometry *at = &j->a->at;
         const bool back = j->a->kind == LG_CONV_INPUT_GRAD;
@@ -83,7 +83,7 @@ static void set_runs(job *j, int d, int64_t most)
         for (int64_t phase = 0; phase < lg_least(s->step, j->out[d]); phase++) {
                 run *last = NULL;
                 for (int64_t i = phase; i < j->out[d]; i += s->step) {
-                        const run r = seen(j, d, i, s);
+                        const run r = run_of(j, d, i, s);
                         if (last && last->tap == r.tap && last->taps == r.taps && last->count < most) {
                                 last->count++;
                         } else {
@@ -99,15 +99,15 @@ static void set_groups(job *j, int64_t lanes)
 {
         const lg_conv_args *a = j->a;
         const bool back = a->kind == LG_CONV_INPUT_GRAD;
-        j->seen = back ? a->outputs : a->channels;
-        j->made = back ? a->channels : a->outputs;
-        j->each = j->seen / a->at.groups;
-        j->per_group = j->made / a->at.groups;
+        j->in_channels = back ? a->outputs : a->channels;
+        j->out_channels = back ? a->channels : a->outputs;
+        j->each = j->in_channels / a->at.groups;
+        j->per_group = j->out_channels / a->at.groups;
         const int64_t groups = lg_least(lanes / lg_most(j->each, 1), lanes / lg_most(j->per_group, 1));
         j->step = groups * j->per_group;
-        j->seen_step = groups * j->each;
+        j->in_step = groups * j->each;
         j->permutes = j->each > 1 || j->per_group > 1;
-        j->width = lg_ceil_div(j->made, lanes) * lanes + lanes;
+        j->width = lg_ceil_div(j->out_channels, lanes) * lanes + lanes;
 }
 
 /* Returns whether vectors of several groups pay off: other algorithms fill vectors with outputs of one group, but a

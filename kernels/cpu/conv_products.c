@@ -133,7 +133,7 @@ static void fill_band(const job *j, const band *b, char *windows)
                         g.a_col = g.b_col = 1;
                         g.b = element(j, j->w, group * j->outputs * j->k), g.b_row = j->k;
                         g.c = windows, g.ldc = j->k;
-                        lg_multiply(&g, lg_way_of(&g), windows + j->windows_bytes);
+                        lg_multiply(&g, lg_product_algorithm_of(&g), windows + j->windows_bytes);
                         (a->dtype == LG_F64 ? add_windows_f64 : add_windows_f32)(j, b, group, first, g.m, windows);
                 }
 }
@@ -198,11 +198,11 @@ static void sum_tap(const job *j, int64_t group, int64_t tap, char *sums)
         for (int64_t n = 0; n < a->n && g.k > 0; n++)
                 for (int64_t i = first[0]; i < end[0]; i++) {
                         const int64_t row = i * at->stride[0] - at->padding[0] + k[0] * at->dilation[0];
-                        const int64_t seen = (n * at->in[0] + row) * at->in[1] + col;
-                        const int64_t made = (n * at->out[0] + i) * at->out[1] + first[1];
-                        g.a = element(j, a->g, made * a->outputs + group * j->outputs);
-                        g.b = element(j, a->x, seen * a->channels + group * j->channels);
-                        lg_multiply(&g, lg_way_of(&g), sums + j->windows_bytes);
+                        const int64_t in_pixel = (n * at->in[0] + row) * at->in[1] + col;
+                        const int64_t out_pixel = (n * at->out[0] + i) * at->out[1] + first[1];
+                        g.a = element(j, a->g, out_pixel * a->outputs + group * j->outputs);
+                        g.b = element(j, a->x, in_pixel * a->channels + group * j->channels);
+                        lg_multiply(&g, lg_product_algorithm_of(&g), sums + j->windows_bytes);
                 }
         (a->dtype == LG_F64 ? put_sums_f64 : put_sums_f32)(j, group, tap, sums);
 }

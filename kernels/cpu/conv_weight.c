@@ -12,11 +12,11 @@
 
 /* Assignment of rows and vectors in a block of sums: BY_OUTPUTS: outputs by parts of a window; BY_WINDOWS: elements of
  * a window by outputs, if windows are short; BY_PIXELS: outputs by pixels of a line, if both others are few. */
-typedef enum way { BY_OUTPUTS, BY_WINDOWS, BY_PIXELS } way;
+typedef enum algorithm { BY_OUTPUTS, BY_WINDOWS, BY_PIXELS } algorithm;
 
 typedef struct job {
         const lg_conv_args *a;
-        way way;
+        algorithm algorithm;
         bool joined;               /* a line of a window is contiguous in the image */
         int64_t channels, outputs; /* channels and outputs per group */
         int64_t taps, k;           /* elements of a kernel; elements of a window */
@@ -26,7 +26,7 @@ typedef struct job {
         ptrdiff_t line;            /* stride between lines of the input of a part */
         int64_t chunks, slices;    /* slices: parts of the window's vectors, if chunks are few */
         int64_t sum_count;         /* elements in the sums of a chunk */
-        char *sums;                /* sums of each chunk, in an order that depends on `way` */
+        char *sums;                /* sums of each chunk, in an order that depends on `algorithm` */
         char *images;              /* copies of all parts, if slices share them; or NULL */
         char *scratch;             /* scratch of each thread */
         int64_t scratch_bytes;
@@ -72,7 +72,7 @@ static int64_t work_of(int64_t blocks, int64_t rows, int64_t vectors)
         return blocks * lg_most(rows * vectors, LATENCY);
 }
 
-static way way_of(const job *j, int64_t lanes)
+static algorithm algorithm_of(const job *j, int64_t lanes)
 {
         const int64_t outputs = lg_ceil_div(j->outputs, lanes), rows = lg_even_part(j->k, LG_BLOCK_ROWS);
         const int64_t pairs = j->vectors / 2, panels = outputs / 2;
@@ -102,7 +102,7 @@ static void set_sizes(job *j, int64_t size)
         j->per_run = lg_ceil_div(j->run, lanes);
         j->vectors = j->k / j->run * j->per_run;
         j->rows = lg_even_part(j->outputs, LG_BLOCK_ROWS);
-        j->way = way_of(j, lanes);
+        j->algorithm = algorithm_of(j, lanes);
 }
 
 /* Sets the division of the work into chunks, slices and parts, and the scratch size. */
@@ -114,12 +114,12 @@ static void set_parts(job *j, int64_t size)
         j->chunks = lg_most(lg_least(lg_least(fit, pixels / CHUNK_PIXELS), CHUNKS), 1);
         j->cut = lg_conv_cut_of(a, IMAGE_BYTES, j->chunks, PIXELS);
         j->chunks = lg_least(j->chunks, j->cut.parts);
-        j->slices = j->way == BY_OUTPUTS ? lg_least(SLICES / j->chunks, pairs) : 1;
+        j->slices = j->algorithm == BY_OUTPUTS ? lg_least(SLICES / j->chunks, pairs) : 1;
         j->line = (j->cut.copies ? j->cut.width : a->at.in[1]) * a->channels;
         j->lines = lg_least(lg_ceil_div(PIXELS, a->at.out[1]), j->cut.pixels / a->at.out[1]);
         j->scratch_bytes = lg_ceil_div(j->lines * a->at.out[1] * (int64_t)sizeof(void *), 64) * 64;
         j->sum_count = a->outputs * j->k;
-        if (j->way == BY_PIXELS) {
+        if (j->algorithm == BY_PIXELS) {
                 j->sum_count = lg_ceil_div(j->k, LG_BLOCK_VECTORS) * LG_BLOCK_VECTORS * a->outputs * (LG_VECTOR / size);
                 j->scratch_bytes += j->lines * lg_ceil_div(a->at.out[1] * size, LG_VECTOR) * LG_VECTOR * a->outputs;
         }
@@ -143,11 +143,11 @@ bool lg_conv_weight(lg_queue *q, const lg_conv_args *a)
         if (shares)
                 lg_conv_share(q, a, j.cut.parts, image_parts, &j);
         lg_conv_share(q, a, j.chunks * j.slices, f64 ? sum_parts_f64 : sum_parts_f32, &j);
-        if (j.way == BY_WINDOWS) {
+        if (j.algorithm == BY_WINDOWS) {
                 lg_conv_share(q, a, a->at.groups, f64 ? window_parts_f64 : window_parts_f32, &j);
                 return true;
         }
-        if (j.way == BY_PIXELS) {
+        if (j.algorithm == BY_PIXELS) {
                 lg_conv_share(q, a, a->outputs, f64 ? line_parts_f64 : line_parts_f32, &j);
                 return true;
         }

@@ -166,23 +166,23 @@ bool lg_narrow_operands(lg_queue *q, lg_dtype dtype, int count, const lg_operand
 /* Algorithms for a product: DOTS sums along k by rows of A and columns of B; ROWS keeps each block of sums in registers
  * over all of k; STRIPS and SHORT_STRIPS split k into strips and keep partial sums in C. The algorithm fixes the order
  * of additions, so tiles of a product must use the algorithm of the whole. */
-typedef enum lg_product_way { LG_BY_DOTS, LG_BY_ROWS, LG_BY_STRIPS, LG_BY_SHORT_STRIPS } lg_product_way;
-#define lg_way_of LG_CPU(way_of)
-lg_product_way lg_way_of(const lg_gemm_args *g);
+typedef enum lg_product_algorithm { LG_BY_DOTS, LG_BY_ROWS, LG_BY_STRIPS, LG_BY_SHORT_STRIPS } lg_product_algorithm;
+#define lg_product_algorithm_of LG_CPU(product_algorithm_of)
+lg_product_algorithm lg_product_algorithm_of(const lg_gemm_args *g);
 
 /* Computes one product, ignoring the batch, on the calling thread; any float dtype. scratch must have
  * lg_multiply_bytes() bytes, aligned to 64. */
 #define lg_multiply LG_CPU(multiply)
-void lg_multiply(const lg_gemm_args *g, lg_product_way way, void *scratch);
+void lg_multiply(const lg_gemm_args *g, lg_product_algorithm algorithm, void *scratch);
 #define lg_multiply_bytes LG_CPU(multiply_bytes)
-size_t lg_multiply_bytes(const lg_gemm_args *g, lg_product_way way);
+size_t lg_multiply_bytes(const lg_gemm_args *g, lg_product_algorithm algorithm);
 /* Equivalents for f16 and bf16, called by the functions above. */
-#define lg_half_way_of LG_CPU(half_way_of)
-lg_product_way lg_half_way_of(const lg_gemm_args *g);
+#define lg_half_algorithm_of LG_CPU(half_algorithm_of)
+lg_product_algorithm lg_half_algorithm_of(const lg_gemm_args *g);
 #define lg_multiply_half LG_CPU(multiply_half)
-void lg_multiply_half(const lg_gemm_args *g, lg_product_way way, void *scratch);
+void lg_multiply_half(const lg_gemm_args *g, lg_product_algorithm algorithm, void *scratch);
 #define lg_multiply_half_bytes LG_CPU(multiply_half_bytes)
-size_t lg_multiply_half_bytes(const lg_gemm_args *g, lg_product_way way);
+size_t lg_multiply_half_bytes(const lg_gemm_args *g, lg_product_algorithm algorithm);
 
 /* f32 product C = A B, or C += A B if `adds`, for one panel of B: k rows of LG_BLOCK_VECTORS vectors. C has the panel's
  * row stride; its first `cols` columns are computed. */

@@ -13,7 +13,7 @@
 /* Job that multiplies a batch, split into tiles of C. */
 typedef struct gemm_job {
         const lg_gemm_args *g;
-        lg_product_way way;
+        lg_product_algorithm algorithm;
         int64_t rows, cols, down, across, tiles;
         char *scratch; /* scratch of each thread */
         int64_t scratch_bytes;
@@ -34,7 +34,7 @@ static int64_t halved(int64_t size, int64_t step)
 static void cut_tiles(gemm_job *j, int64_t batches, int threads)
 {
         const int64_t step = LG_BLOCK_VECTORS * LG_LANES_f32;
-        const int64_t each = j->way == LG_BY_SHORT_STRIPS ? COPIES_OF_A_THREAD : TILES_OF_A_THREAD;
+        const int64_t each = j->algorithm == LG_BY_SHORT_STRIPS ? COPIES_OF_A_THREAD : TILES_OF_A_THREAD;
         const int64_t wanted = threads > 1 ? threads * each : 1;
         const lg_gemm_args *g = j->g;
         j->rows = g->m;
@@ -46,8 +46,8 @@ static void cut_tiles(gemm_job *j, int64_t batches, int threads)
                 const double least = j->tiles < threads ? LEAST_TILE : SMALL_TILE;
                 if (j->tiles >= wanted || work_of(g, j->rows, j->cols) <= 2 * least)
                         return;
-                const bool down = j->way == LG_BY_ROWS && j->down < threads && j->rows >= 4 * LG_BLOCK_ROWS;
-                const bool wide = !down && j->cols > (j->way == LG_BY_STRIPS ? 2 * step : j->rows);
+                const bool down = j->algorithm == LG_BY_ROWS && j->down < threads && j->rows >= 4 * LG_BLOCK_ROWS;
+                const bool wide = !down && j->cols > (j->algorithm == LG_BY_STRIPS ? 2 * step : j->rows);
                 if (!wide && j->rows > LG_BLOCK_ROWS)
                         j->rows = halved(j->rows, j->rows > 8 * LG_BLOCK_ROWS ? LG_BLOCK_ROWS : 1);
                 else if (j->cols > step)
@@ -97,26 +97,26 @@ static void multiply_tiles(const void *user, int64_t first, int64_t end, int thr
         const gemm_job *j = user;
         for (int64_t i = first; i < end; i++) {
                 const lg_gemm_args t = tile_at(j, i);
-                lg_multiply(&t, j->way, lg_byte_at(j->scratch, thread * j->scratch_bytes));
+                lg_multiply(&t, j->algorithm, lg_byte_at(j->scratch, thread * j->scratch_bytes));
         }
 }
 
 static bool multiply_batch(lg_queue *q, const lg_gemm_args *g, int64_t batches)
 {
-        gemm_job j = {.g = g, .way = lg_way_of(g)};
+        gemm_job j = {.g = g, .algorithm = lg_product_algorithm_of(g)};
         cut_tiles(&j, batches, q->threads);
         if (j.tiles == 1 && g->batch_ndim == 0) {
-                const size_t bytes = lg_multiply_bytes(g, j.way);
+                const size_t bytes = lg_multiply_bytes(g, j.algorithm);
                 void *scratch = bytes ? q->workspace(q, bytes) : NULL;
                 if (bytes && !scratch)
                         return false;
-                lg_multiply(g, j.way, scratch);
+                lg_multiply(g, j.algorithm, scratch);
                 return true;
         }
         const lg_gemm_args first = tile_at(&j, 0);
         const int64_t grain = work_of(g, g->m, g->n) * (double)batches > 2 * LEAST_TILE ? 1 : j.tiles;
         const int64_t threads = lg_least(q->threads, j.tiles / grain);
-        j.scratch_bytes = lg_ceil_div((int64_t)lg_multiply_bytes(&first, j.way), 64) * 64;
+        j.scratch_bytes = lg_ceil_div((int64_t)lg_multiply_bytes(&first, j.algorithm), 64) * 64;
         if (j.scratch_bytes && !(j.scratch = q->workspace(q, (size_t)(j.scratch_bytes * threads))))
                 return false;
         lg_parallel(q, j.tiles, grain, multiply_tiles, &j);

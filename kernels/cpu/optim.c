@@ -10,8 +10,8 @@
 /* Indices of the tensors of an update: parameter, gradient, states; absent ones are NULL. */
 enum { PARAM, GRAD, STATE, TENSORS = STATE + LG_UPDATE_STATES };
 
-/* Loops of one kernel in f32 and f64. The set functions compute the constants of a step from the dials; where these are
- * NULL, loops get `args` instead of constants. */
+/* Loops of one kernel in f32 and f64. The set functions compute the constants of a step from the step inputs; where
+ * these are NULL, loops get `args` instead of constants. */
 typedef struct loops {
         void (*set_f32)(void *ret, const double *dial, int64_t skipped);
         void (*set_f64)(void *ret, const double *dial, int64_t skipped);
@@ -27,7 +27,7 @@ struct work {
         void (*chunk)(const work *w, const lg_update *u, int64_t first, int64_t number);
         const lg_update *updates;
         int64_t count;
-        const double *dials; /* inputs of an optimiser step */
+        const double *step_inputs; /* inputs of an optimiser step */
         loops loops;
         double *parts; /* for the kernel norms: a partial sum for each chunk */
 };
@@ -60,7 +60,7 @@ static void run_chunk(const work *w, const lg_update *u, int64_t first, int64_t 
         numbers_of_step room;
         const void *numbers = w->loops.set_f32 ? room : w->loops.args;
         if (w->loops.set_f32)
-                (u->dtype == LG_F64 ? w->loops.set_f64 : w->loops.set_f32)(room, w->dials,
+                (u->dtype == LG_F64 ? w->loops.set_f64 : w->loops.set_f32)(room, w->step_inputs,
                                                                            u->skipped ? *u->skipped : 0);
         if (lg_bytes_of(u->dtype) == 2) {
                 run_half(w, u, first, n, numbers);
@@ -115,10 +115,11 @@ static void run_all(lg_queue *q, const work *w, int64_t chunks, int64_t elements
 }
 
 /* Runs `loops` over all elements of all updates. Returns false and sets an error for an unsupported dtype. */
-static bool run_updates(lg_queue *q, const char *name, const lg_update *updates, int64_t count, const double *dials,
-                        loops loops)
+static bool run_updates(lg_queue *q, const char *name, const lg_update *updates, int64_t count,
+                        const double *step_inputs, loops loops)
 {
-        const work w = {.chunk = run_chunk, .updates = updates, .count = count, .dials = dials, .loops = loops};
+        const work w = {
+                .chunk = run_chunk, .updates = updates, .count = count, .step_inputs = step_inputs, .loops = loops};
         int64_t elements, chunks = count_chunks(q, name, &w, &elements);
         if (chunks >= 0)
                 run_all(q, &w, chunks, elements);
@@ -134,7 +135,7 @@ static bool run_pass(lg_queue *q, const char *name, const lg_pass *p, loops loop
                         ++*p->updates[i].skipped;
                 return true;
         }
-        return run_updates(q, name, p->updates, p->count, p->dials, loops);
+        return run_updates(q, name, p->updates, p->count, p->step_inputs, loops);
 }
 
 /* Sets a->found to 1 unless `finite`. Several threads may write the same value at once. */
@@ -156,7 +157,7 @@ static void find(const lg_unscale_args *a, bool finite)
         }
 #include "../updates.def"
 
-bool LG_CPU(dials)(lg_queue *q, const lg_dials_args *a)
+bool LG_CPU(step_inputs)(lg_queue *q, const lg_step_inputs_args *a)
 {
         (void)q;
         memcpy(a->to, a->value, sizeof a->value);

@@ -22,30 +22,30 @@
 #define LG_BOTH "product.inc"
 #include "both.inc"
 
-lg_product_way lg_way_of(const lg_gemm_args *g)
+lg_product_algorithm lg_product_algorithm_of(const lg_gemm_args *g)
 {
         if (lg_is_half(g->dtype))
-                return lg_half_way_of(g);
-        return g->dtype == LG_F64 ? way_of_f64(g) : way_of_f32(g);
+                return lg_half_algorithm_of(g);
+        return g->dtype == LG_F64 ? algorithm_of_f64(g) : algorithm_of_f32(g);
 }
 
-static int64_t depth_of(lg_product_way way)
+static int64_t depth_of(lg_product_algorithm algorithm)
 {
-        return way == LG_BY_STRIPS ? DEPTH : way == LG_BY_SHORT_STRIPS ? SHORT_DEPTH : 0;
+        return algorithm == LG_BY_STRIPS ? DEPTH : algorithm == LG_BY_SHORT_STRIPS ? SHORT_DEPTH : 0;
 }
 
-size_t lg_multiply_bytes(const lg_gemm_args *g, lg_product_way way)
+size_t lg_multiply_bytes(const lg_gemm_args *g, lg_product_algorithm algorithm)
 {
-        const int64_t depth = depth_of(way);
+        const int64_t depth = depth_of(algorithm);
         if (lg_is_half(g->dtype))
-                return lg_multiply_half_bytes(g, way);
+                return lg_multiply_half_bytes(g, algorithm);
         if (!depth)
                 return 0;
         return g->dtype == LG_F64 ? (size_t)(a_count_f64(g, depth) + b_count_f64(g, depth)) * sizeof(double)
                                   : (size_t)(a_count_f32(g, depth) + b_count_f32(g, depth)) * sizeof(float);
 }
 
-void lg_multiply(const lg_gemm_args *g, lg_product_way way, void *scratch)
+void lg_multiply(const lg_gemm_args *g, lg_product_algorithm algorithm, void *scratch)
 {
         if (g->m < 1 || g->n < 1)
                 return;
@@ -55,13 +55,13 @@ void lg_multiply(const lg_gemm_args *g, lg_product_way way, void *scratch)
                 none.a = none.b = g->c;
                 g = &none;
         }
-        const bool dots = way == LG_BY_DOTS;
+        const bool dots = algorithm == LG_BY_DOTS;
         if (lg_is_half(g->dtype))
-                lg_multiply_half(g, way, scratch);
+                lg_multiply_half(g, algorithm, scratch);
         else if (g->dtype == LG_F64)
-                (dots ? multiply_by_dots_f64(g) : multiply_f64(g, depth_of(way), scratch));
+                (dots ? multiply_by_dots_f64(g) : multiply_f64(g, depth_of(algorithm), scratch));
         else
-                (dots ? multiply_by_dots_f32(g) : multiply_f32(g, depth_of(way), scratch));
+                (dots ? multiply_by_dots_f32(g) : multiply_f32(g, depth_of(algorithm), scratch));
 }
 
 void lg_multiply_panel(const lg_panel_product *p)

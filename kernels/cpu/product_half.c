@@ -53,7 +53,7 @@ WIDE_WORDS(bf16, LG_BF16)
 typedef struct half_product {
         const lg_gemm_args *g;
         const lg_half_words *words;
-        bool a_lies, b_lies;         /* A's rows, B's columns can be read as words in place */
+        bool a_in_place, b_in_place; /* A's rows, B's columns can be read as words in place */
         int64_t steps;               /* number of words along all of k */
         float *a, *b, *lines, *sums; /* packed A; packed B; lines of B to be transposed; sums */
 } half_product;
@@ -75,8 +75,8 @@ static half_product prepare(const lg_gemm_args *g, float *scratch, int64_t *ret_
 {
         half_product p = {.g = g, .words = words_of(g->dtype)};
         /* not if lines of A are a multiple of 4096 bytes apart, which share few cache sets */
-        p.a_lies = g->a_col == 1 && g->a_row % 2048 != 0 && has_words(p.words, g->k, g->a, g->a_row);
-        p.b_lies = has_words(p.words, g->k, g->b, g->b_col);
+        p.a_in_place = g->a_col == 1 && g->a_row % 2048 != 0 && has_words(p.words, g->k, g->a, g->a_row);
+        p.b_in_place = has_words(p.words, g->k, g->b, g->b_col);
         p.steps = lg_ceil_div(g->k, p.words->values);
         const int64_t rows = lg_least(g->m, ROWS), some = lg_least(g->m, CACHED_ROWS);
         const int64_t cols = lg_ceil_div(lg_least(g->n, COLUMNS), WIDTH) * WIDTH;
@@ -107,10 +107,10 @@ static void pack_a(const half_product *p, int64_t m, int64_t rows, int64_t step,
         const int64_t values = p->words->values, k = step * values, count = lg_least(steps * values, g->k - k);
         const uint16_t *from = value_at(g->a, m * g->a_row + k * g->a_col);
         const bool lines = g->a_col == 1 || g->k == 1;
-        ret->a = p->a_lies ? (const float *)(const void *)from : p->a;
-        ret->a_row = p->a_lies ? g->a_row / 2 : lines ? APART : 1;
+        ret->a = p->a_in_place ? (const float *)(const void *)from : p->a;
+        ret->a_row = p->a_in_place ? g->a_row / 2 : lines ? APART : 1;
         ret->a_col = lines ? 1 : whole_vectors(rows);
-        if (p->a_lies)
+        if (p->a_in_place)
                 return;
         for (int64_t i = 0; lines && i < rows; i++)
                 p->words->along(count, p->a + i * APART, from + i * g->a_row);
@@ -128,12 +128,12 @@ static void pack_rows(const half_product *p, const uint16_t *from, int64_t count
  * can be read in place, then transposes the lines. */
 static void pack_columns(const half_product *p, const uint16_t *from, int64_t count, int64_t steps, int64_t cols)
 {
-        const int64_t line = p->b_lies ? p->g->b_col / 2 : APART;
+        const int64_t line = p->b_in_place ? p->g->b_col / 2 : APART;
         for (int64_t n = 0; n < cols; n += LG_LANES_f32, from += LG_LANES_f32 * p->g->b_col) {
                 const int64_t some = lg_least(LG_LANES_f32, cols - n);
-                const float *lines = p->b_lies ? (const float *)(const void *)from : p->lines;
+                const float *lines = p->b_in_place ? (const float *)(const void *)from : p->lines;
                 float *to = p->b + n / WIDTH * WIDTH * steps + n % WIDTH;
-                for (int64_t i = 0; !p->b_lies && i < some; i++)
+                for (int64_t i = 0; !p->b_in_place && i < some; i++)
                         p->words->along(count, p->lines + i * APART, from + i * p->g->b_col);
                 for (int64_t i = 0; i < steps; i += LG_LANES_f32)
                         lg_vec_transpose_f32(lines + i, line, to + i * WIDTH, WIDTH, some,
@@ -214,7 +214,7 @@ static bool is_column(const lg_gemm_args *g)
         return g->n == 1 && g->m > 1 && g->ldc == 1 && !g->bias;
 }
 
-lg_product_way lg_half_way_of(const lg_gemm_args *g)
+lg_product_algorithm lg_half_algorithm_of(const lg_gemm_args *g)
 {
         const bool few = g->m == 1 || is_column(g) || (g->n <= FEW && words_of(g->dtype)->values == 1);
         return few && g->k > 0 && g->a_col == 1 && g->b_row == 1 ? LG_BY_DOTS : LG_BY_STRIPS;
@@ -328,19 +328,19 @@ static void multiply_strip(const half_product *p, int64_t step, int64_t steps, i
         }
 }
 
-size_t lg_multiply_half_bytes(const lg_gemm_args *g, lg_product_way way)
+size_t lg_multiply_half_bytes(const lg_gemm_args *g, lg_product_algorithm algorithm)
 {
         int64_t count;
-        if (way == LG_BY_DOTS)
+        if (algorithm == LG_BY_DOTS)
                 return 0;
         prepare(g, NULL, &count);
         return (size_t)count * sizeof(float);
 }
 
-void lg_multiply_half(const lg_gemm_args *g, lg_product_way way, void *scratch)
+void lg_multiply_half(const lg_gemm_args *g, lg_product_algorithm algorithm, void *scratch)
 {
         int64_t count;
-        if (way == LG_BY_DOTS) {
+        if (algorithm == LG_BY_DOTS) {
                 multiply_by_dots(g);
                 return;
         }

@@ -13,7 +13,7 @@ static __device__ inline void move_running(const lg_running_stat &r, int64_t k, 
 }
 
 /* Stores the mean and variance of column k and updates the running statistics, the variance with divisor rows - 1. */
-static __device__ inline void settle(const lg_batch_norm_args &a, int64_t k, double mean, double var)
+static __device__ inline void store_moments(const lg_batch_norm_args &a, int64_t k, double mean, double var)
 {
         const double n = (double)a.rows;
         a.mean[k] = mean;
@@ -116,7 +116,7 @@ template <typename T, int V> static __global__ void moments_down(lg_batch_norm_a
         LG_UNROLL
         for (int j = 0; j < V; j++)
                 if (c.splits == 1) {
-                        settle(a, p.column + j, m[j].mean, m[j].squares / (double)c.rows);
+                        store_moments(a, p.column + j, m[j].mean, m[j].squares / (double)c.rows);
                 } else {
                         to[j] = m[j].mean;
                         to[c.columns + j] = m[j].squares;
@@ -146,7 +146,7 @@ static __global__ void join_moments(lg_batch_norm_args a, lg_columns c, const do
                                 mean = sum += base;
                 }
                 if (lane == 0)
-                        settle(a, k, mean, sum + squares / (double)c.rows);
+                        store_moments(a, k, mean, sum + squares / (double)c.rows);
         }
 }
 

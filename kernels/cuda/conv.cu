@@ -262,7 +262,7 @@ extern "C" bool lg_cuda_conv(lg_queue *q, const lg_conv_args *a)
         if (!a->scale && !a->z && !a->relu)
                 return convolve(q, a);
         /* The epilogue adds the bias, too; but in f16 and bf16 the convolution does, before it rounds its sums. */
-        lg_conv_args way = *a, end = *a;
-        (lg_bytes_of(a->dtype) == 2 ? end : way).b = NULL;
-        return convolve(q, &way) && LG_WITH_STORED(a->dtype, end_rows<T>(q, &end));
+        lg_conv_args conv = *a, end = *a;
+        (lg_bytes_of(a->dtype) == 2 ? end : conv).b = NULL;
+        return convolve(q, &conv) && LG_WITH_STORED(a->dtype, end_rows<T>(q, &end));
 }

@@ -218,7 +218,7 @@ static const void *as_work(const job *j, const void *p, int64_t n, void *room)
         return room && lg_cuda_copy(j->q, &c) ? room : NULL;
 }
 
-static bool lies_last(const lg_conv_args *a)
+static bool is_channels_last(const lg_conv_args *a)
 {
         return a->weights_last || a->at.kernel[0] * a->at.kernel[1] == 1;
 }
@@ -226,7 +226,7 @@ static bool lies_last(const lg_conv_args *a)
 /* Returns w as (outputs, kernel, channels of a group) of dtype j->work, or NULL on failure. */
 static const void *weights_of(const job *j)
 {
-        if (lies_last(j->a) && j->work == j->a->dtype)
+        if (is_channels_last(j->a) && j->work == j->a->dtype)
                 return j->a->w;
         char *w = scratch(j->q, lg_conv_weights(j->a), j->work);
         return w && lg_conv_weights_last(j->q, j->a, w, j->work) ? w : NULL;
@@ -290,7 +290,7 @@ static bool weight_grad(const job *j)
 {
         const lg_conv_args *a = j->a;
         const int64_t width = a->at.groups * j->k;
-        const bool own = !lies_last(a) || j->work != a->dtype;
+        const bool own = !is_channels_last(a) || j->work != a->dtype;
         char *dw = own ? scratch(j->q, lg_conv_weights(a), j->work) : (char *)a->out;
         char *room = j->work == a->dtype ? NULL : scratch(j->q, j->chunk * a->outputs, j->work);
         if (!dw || (j->work != a->dtype && !room))

@@ -10,7 +10,7 @@
 
 /* ---- the library ---- */
 
-static lg_dnn_library look(void)
+static lg_dnn_library load_library(void)
 {
         lg_dnn_library library = {}, *l = &library;
         const lg_loaded_function table[] = {LG_DNN_FUNCTIONS(LG_LOADED)};
@@ -27,7 +27,7 @@ static lg_dnn_library look(void)
 /* Returns the cuDNN library, which is loaded once per process. Never NULL: `there` is false if it cannot be used. */
 const lg_dnn_library *lg_dnn_find(void)
 {
-        static const lg_dnn_library library = look();
+        static const lg_dnn_library library = load_library();
         return &library;
 }
 

@@ -240,19 +240,20 @@ typedef enum engine_use { FORBIDDEN, READY, SLOW } engine_use;
 static engine_use use_of(builder *b, const lg_dnn_key *k, cudnnBackendDescriptor_t config)
 {
         cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT + 16]; /* room for later libraries */
-        cudnnBackendBehaviorNote_t ways[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT + 16];
-        const int64_t notes_room = sizeof notes / sizeof *notes, ways_room = sizeof ways / sizeof *ways;
-        int64_t notes_count = 0, ways_count = 0;
+        cudnnBackendBehaviorNote_t behaviors[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT + 16];
+        const int64_t notes_room = sizeof notes / sizeof *notes, behaviors_room = sizeof behaviors / sizeof *behaviors;
+        int64_t notes_count = 0, behaviors_count = 0;
         const int mark = b->parts->count;
         cudnnBackendDescriptor_t engine = b->make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
         b->get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &notes_count, &engine);
         b->get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes_room, &notes_count, notes);
-        b->get(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, ways_room, &ways_count, ways);
+        b->get(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, behaviors_room, &behaviors_count,
+               behaviors);
         b->parts->drop(mark);
         if (!b->good() || !is_allowed(k, notes_count < notes_room ? notes_count : notes_room, notes))
                 return FORBIDDEN;
-        for (int64_t i = 0; i < ways_count && i < ways_room; i++)
-                if (ways[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION)
+        for (int64_t i = 0; i < behaviors_count && i < behaviors_room; i++)
+                if (behaviors[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION)
                         return SLOW;
         return READY;
 }

@@ -11,7 +11,7 @@
 
 /* ---- the library ---- */
 
-static lg_nccl_library look(void)
+static lg_nccl_library load_library(void)
 {
         lg_nccl_library library = {}, *l = &library;
         const lg_loaded_function table[] = {LG_NCCL_FUNCTIONS(LG_LOADED)};
@@ -29,7 +29,7 @@ static lg_nccl_library look(void)
 /* Returns the NCCL library, which is loaded once per process. */
 const lg_nccl_library *lg_nccl_find(void)
 {
-        static const lg_nccl_library library = look();
+        static const lg_nccl_library library = load_library();
         return &library;
 }
 
@@ -70,13 +70,13 @@ static void free_link(lg_queue *q, lg_link *l)
 
 static bool make_parts(lg_queue *q, lg_link *l)
 {
-        const unsigned apart = cudaStreamNonBlocking, bare = cudaEventDisableTiming;
+        const unsigned non_blocking = cudaStreamNonBlocking, no_timing = cudaEventDisableTiming;
         bool ok = lg_cuda_good(q, "cudaHostAlloc", cudaHostAlloc((void **)&l->lost, sizeof *l->lost, 0)) &&
-                  lg_cuda_good(q, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&l->stream, apart)) &&
-                  lg_cuda_good(q, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&l->aside, apart)) &&
-                  lg_cuda_good(q, "cudaEventCreateWithFlags", cudaEventCreateWithFlags(&l->before, bare));
+                  lg_cuda_good(q, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&l->stream, non_blocking)) &&
+                  lg_cuda_good(q, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&l->aside, non_blocking)) &&
+                  lg_cuda_good(q, "cudaEventCreateWithFlags", cudaEventCreateWithFlags(&l->before, no_timing));
         for (int i = 0; ok && i < LG_CUDA_MARKS; i++)
-                ok = lg_cuda_good(q, "cudaEventCreateWithFlags", cudaEventCreateWithFlags(&l->marks[i], bare));
+                ok = lg_cuda_good(q, "cudaEventCreateWithFlags", cudaEventCreateWithFlags(&l->marks[i], no_timing));
         if (ok)
                 *l->lost = lg_device_error{LG_DEVICE_LOST, 0, 0};
         return ok;

@@ -55,7 +55,7 @@ static __device__ inline double root_of(double x)
 #define HAS(k) (has >> (k)&1)
 #define SQRT(x) root_of(x)
 #define N(x, formula) H x;
-#define UPDATE(name, always, maybe, dials, numbers, rule)                                                              \
+#define UPDATE(name, always, maybe, step_inputs, numbers, rule)                                                        \
         template <typename H> struct name##_rule {                                                                     \
                 __device__ inline void set(const double *dial, int64_t skipped);                                       \
                 __device__ inline void operator()(H &P, H G, H (&s)[LG_UPDATE_STATES], int has) const                  \
@@ -73,11 +73,11 @@ static __device__ inline double root_of(double x)
 #define OPTION(x) const double x = *dial++;
 #define STEP const double step = *dial - (double)skipped;
 #define N(x, formula) this->x = (H)(formula);
-#define UPDATE(name, always, maybe, dials, numbers, rule)                                                              \
+#define UPDATE(name, always, maybe, step_inputs, numbers, rule)                                                        \
         template <typename H> __device__ inline void name##_rule<H>::set(const double *dial, int64_t skipped)          \
         {                                                                                                              \
                 (void)skipped;                                                                                         \
-                dials numbers                                                                                          \
+                step_inputs numbers                                                                                    \
         }
 #include "../updates.def"
 
@@ -145,7 +145,7 @@ template <typename T, typename F> static __device__ inline void walk(const table
 }
 
 /* Makes a step. One thread per block computes the numbers of a rule, again for another counter of skipped steps. */
-template <typename T, typename R> static __global__ void step(const double *dials, table t)
+template <typename T, typename R> static __global__ void step(const double *step_inputs, table t)
 {
         LG_SHARED(R, shared, 1);
         if (t.error->code != LG_DEVICE_OK)
@@ -163,7 +163,7 @@ template <typename T, typename R> static __global__ void step(const double *dial
                 last = k;
                 __syncthreads();
                 if (threadIdx.x == 0)
-                        shared->set(dials, t.skipped[k] ? *t.skipped[k] : 0);
+                        shared->set(step_inputs, t.skipped[k] ? *t.skipped[k] : 0);
                 __syncthreads();
                 rule = *shared;
         };
@@ -236,9 +236,9 @@ template <template <typename> class R> static bool each(lg_queue *q, const char 
 {
         return over(q, name, p->updates, p->count, [&](auto *type, table &now, int64_t blocks) {
                 typedef ELEMENT(type) T;
-                static_assert(sizeof p->dials + sizeof now <= 4096, "more than a launch takes");
+                static_assert(sizeof p->step_inputs + sizeof now <= 4096, "more than a launch takes");
                 now.skip = p->skip;
-                return lg_launch(q, name, step<T, R<LG_COMPUTE(T)>>, blocks, p->dials, now);
+                return lg_launch(q, name, step<T, R<LG_COMPUTE(T)>>, blocks, p->step_inputs, now);
         });
 }
 
@@ -249,15 +249,15 @@ template <template <typename> class R> static bool each(lg_queue *q, const char 
         }
 #include "../updates.def"
 
-static __global__ void dials(lg_dials_args a)
+static __global__ void step_inputs(lg_step_inputs_args a)
 {
-        if (threadIdx.x < LG_DIALS)
+        if (threadIdx.x < LG_STEP_INPUTS)
                 a.to[threadIdx.x] = a.value[threadIdx.x];
 }
 
-extern "C" bool lg_cuda_dials(lg_queue *q, const lg_dials_args *a)
+extern "C" bool lg_cuda_step_inputs(lg_queue *q, const lg_step_inputs_args *a)
 {
-        return lg_launch(q, "dials", dials, 1, *a);
+        return lg_launch(q, "step_inputs", step_inputs, 1, *a);
 }
 
 /* ---- the norm of all gradients, and their scaling ---- */

@@ -194,11 +194,11 @@ template <typename F> static __global__ void join_loop(lg_reduce_args a, plan p,
 
 /* ---- choice of the kernel ---- */
 
-/* Splits the reduced elements over several teams of `pool` threads where one per kept element would idle the GPU. */
-static void split(lg_queue *q, plan *p, int pool, int v)
+/* Splits the reduced elements over several teams of `team` threads where one per kept element would idle the GPU. */
+static void split(lg_queue *q, plan *p, int team, int v)
 {
-        const int64_t wanted = (int64_t)lg_cuda(q)->processors * 4 * LG_THREADS, have = p->keep * pool;
-        const int64_t least = (int64_t)pool * v * 8; /* least number of elements for which a split is worthwhile */
+        const int64_t wanted = (int64_t)lg_cuda(q)->processors * 4 * LG_THREADS, have = p->keep * team;
+        const int64_t least = (int64_t)team * v * 8; /* least number of elements for which a split is worthwhile */
         int64_t splits = have ? wanted / have : 1, most = p->count / least;
         splits = splits < most ? splits : most;
         splits = splits < 1 ? 1 : splits < 1024 ? splits : 1024;

@@ -155,9 +155,9 @@ template <int TEAM> static __device__ inline int lg_rank(void)
 #define LG_FIRST_ROW(TEAM) (((int64_t)blockIdx.x * LG_THREADS + threadIdx.x) / (TEAM))
 #define LG_ROW_STEP(TEAM) ((int64_t)gridDim.x * (LG_THREADS / (TEAM)))
 
-static inline int64_t lg_row_blocks(lg_queue *q, int64_t rows, int pool)
+static inline int64_t lg_row_blocks(lg_queue *q, int64_t rows, int team)
 {
-        return lg_few_blocks(q, (rows + LG_THREADS / pool - 1) / (LG_THREADS / pool), pool == 1 ? 16 : 32);
+        return lg_few_blocks(q, (rows + LG_THREADS / team - 1) / (LG_THREADS / team), team == 1 ? 16 : 32);
 }
 
 /* Calls f(k, i) for every V elements, from i on, that this thread handles in a row of n elements; k is their place in

@@ -187,10 +187,10 @@ static lg__block *fresh(lg__cache *cache, size_t bytes)
         return block;
 }
 
-static void tell(lg__cache *cache, int64_t bytes)
+static void notify_observers(lg__cache *cache, int64_t bytes)
 {
         const lg__device *d = (const lg__device *)((char *)cache - offsetof(lg__device, cache));
-        LG__TELL(cache->ctx, allocated, d, bytes);
+        LG__NOTIFY(cache->ctx, allocated, d, bytes);
 }
 
 lg__block *lg__cache_get(lg__cache *cache, size_t bytes)
@@ -216,7 +216,7 @@ lg__block *lg__cache_get(lg__cache *cache, size_t bytes)
         cache->stats.used += (int64_t)block->bytes;
         if (cache->stats.used > cache->stats.peak)
                 cache->stats.peak = cache->stats.used;
-        tell(cache, (int64_t)block->bytes);
+        notify_observers(cache, (int64_t)block->bytes);
         return block;
 }
 
@@ -226,7 +226,7 @@ void lg__cache_put(lg__cache *cache, lg__block *block)
                 return;
         expose(cache, block, 0);
         cache->stats.used -= (int64_t)block->bytes;
-        tell(cache, -(int64_t)block->bytes);
+        notify_observers(cache, -(int64_t)block->bytes);
         if (block->upper && block->upper->free) {
                 list_remove(cache, block->upper);
                 join(cache, block);

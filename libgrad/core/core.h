@@ -39,11 +39,11 @@ typedef struct lg__object {
         uint32_t freed : 1;          /* freed by the user: destroyed when `uses` becomes 0 */
 } lg__object;
 /* Type of an object. Types whose objects have state to save have `visit`, which lists the tensors and values of an
- * object (state/roster.h). */
-typedef struct lg__roster lg__roster;
+ * object (state/entries.h). */
+typedef struct lg__state_entries lg__state_entries;
 typedef struct lg__type {
         void (*destroy)(lg__object *o); /* releases what the record refers to; may be NULL */
-        bool (*visit)(lg__object *o, lg__roster *r);
+        bool (*visit)(lg__object *o, lg__state_entries *list);
         bool (*may_change)(lg__object *o, const char *op); /* called before a load; false: an error is set */
         void (*restored)(lg__object *o);                   /* called after a load; may be NULL */
 } lg__type;
@@ -185,7 +185,7 @@ struct lg_ctx {
         lg__device *devices, *cpu;
         lg_device default_device;
         lg_random_state random;
-        uint64_t apart; /* added to the seed of random draws, different for each rank; 0 without a group */
+        uint64_t rank_seed; /* added to the seed of random draws, different for each rank; 0 without a group */
         int threads;
         bool deterministic, tf32;
         bool recording;                /* grad mode: ops are recorded */
@@ -197,7 +197,7 @@ struct lg_ctx {
         void *message_user;
         lg__scope *scope;             /* the innermost scope */
         int64_t outermost_count;      /* number of tensors created in the outermost scope */
-        bool outermost_told;          /* message about too many tensors in this scope was sent */
+        bool outermost_reported;      /* message about too many tensors in this scope was sent */
         uint64_t scope_ids, sequence; /* the last scope id and node or tensor number assigned */
         lg__link objects, owned;      /* all objects; all tensors that belong to no scope */
         struct lg__watcher *watchers; /* watchers of backward passes (graph/graph.h) */
@@ -208,7 +208,7 @@ struct lg_ctx {
         bool observing;                /* an observer's callback is running: its operations are not observed */
         const lg__frame *frame;        /* innermost frame of running modules and derivatives */
         const struct lg__files *files; /* replaced file system calls (io/files.h), or NULL for the usual ones */
-        int guests;                    /* number of running calls of user code, apart from those inside fence scopes */
+        int user_calls;                /* number of running calls of user code, apart from those inside fence scopes */
         int64_t exports;               /* number of storages used by other programs (exports.c) */
         struct lg__export *collected;  /* released exports, not freed yet */
         _Atomic(struct lg__export *) given_back; /* exports released by any thread, or a mark */
@@ -281,11 +281,11 @@ bool lg__may_end(lg_ctx *c, const char *op);
 static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *user)
 {
         if (c)
-                c->guests++;
+                c->user_calls++;
         if (release)
                 release(user);
         if (c)
-                c->guests--;
+                c->user_calls--;
 }
 
 /* ---- options: options.c ---- */

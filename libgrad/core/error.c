@@ -74,9 +74,9 @@ void lg__message(lg_ctx *c, const char *format, ...)
         vsnprintf(text, sizeof text, format, args);
         va_end(args);
         lg__point_end(was);
-        c->guests++;
+        c->user_calls++;
         c->message_fn(c, text, c->message_user);
-        c->guests--;
+        c->user_calls--;
 }
 
 const char *lg_error(const lg_ctx *c)

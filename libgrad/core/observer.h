@@ -39,17 +39,17 @@ struct lg__observer {
 void lg__observe(lg_ctx *c, lg__observer *o);
 void lg__unobserve(lg_ctx *c, lg__observer *o);
 
-/* LG__TELL(c, op_end, call, true) calls op_end of all observers, unless a callback of an observer is running. */
-#define LG__TELL(c, event, ...)                                                                                        \
+/* LG__NOTIFY(c, op_end, call, true) calls op_end of all observers, unless a callback of an observer is running. */
+#define LG__NOTIFY(c, event, ...)                                                                                      \
         do {                                                                                                           \
-                lg__observer *told_ = (c)->observers;                                                                  \
-                if (!told_ || (c)->observing)                                                                          \
+                lg__observer *observer_ = (c)->observers;                                                              \
+                if (!observer_ || (c)->observing)                                                                      \
                         break;                                                                                         \
                 (c)->observing = true;                                                                                 \
-                for (; told_; told_ = (c)->next_observer) {                                                            \
-                        (c)->next_observer = told_->next;                                                              \
-                        if (told_->event)                                                                              \
-                                told_->event(told_, __VA_ARGS__);                                                      \
+                for (; observer_; observer_ = (c)->next_observer) {                                                    \
+                        (c)->next_observer = observer_->next;                                                          \
+                        if (observer_->event)                                                                          \
+                                observer_->event(observer_, __VA_ARGS__);                                              \
                 }                                                                                                      \
                 (c)->observing = false;                                                                                \
         } while (0)

@@ -143,7 +143,7 @@ static bool make_samples(const lg__batch_plan *plan, lg__batch_builder *builder,
                         sampler->sample.data[f] = to ? to + (size_t)k * lg__field_bytes(&plan->in.field[f]) : NULL;
                 }
                 if (!lg__dataset_sample(plan->set, sampler, plan->seed, plan->epoch, i,
-                                        plan->by_place ? first + k : i)) {
+                                        plan->by_position ? first + k : i)) {
                         if (plan->rows < 0 && !sampler->code)
                                 break;
                         return failed(batch, sampler, LG_ERR_IO, "a sample cannot be made");

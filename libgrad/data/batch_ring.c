@@ -22,10 +22,10 @@ struct lg__batch_ring {
         int started;
         pid_t process; /* id of the process that has the threads */
         pthread_mutex_t lock;
-        pthread_cond_t work, news; /* signalled: a batch can be made; a thread has made one */
-        int64_t next, released;    /* next batch to be made; batches below `released` are no longer used */
-        int64_t end;               /* first batch not to be made (end of stream, or failure) */
-        int busy;                  /* number of threads that are making a batch */
+        pthread_cond_t work, batch_done; /* signalled: a batch can be made; a thread has made one */
+        int64_t next, released;          /* next batch to be made; batches below `released` are no longer used */
+        int64_t end;                     /* first batch not to be made (end of stream, or failure) */
+        int busy;                        /* number of threads that are making a batch */
         bool stopped, quit;
 };
 
@@ -65,7 +65,7 @@ static void *run_thread(void *user)
                 pthread_mutex_lock(&r->lock);
                 r->busy--;
                 record_batch(r, b);
-                pthread_cond_signal(&r->news);
+                pthread_cond_signal(&r->batch_done);
         }
         pthread_mutex_unlock(&r->lock);
         return NULL;
@@ -139,7 +139,7 @@ static void reset_threads(lg__batch_ring *r)
         r->stopped = true;
         pthread_mutex_init(&r->lock, NULL);
         pthread_cond_init(&r->work, NULL);
-        pthread_cond_init(&r->news, NULL);
+        pthread_cond_init(&r->batch_done, NULL);
 }
 
 bool lg__batch_ring_lost(const lg__batch_ring *r)
@@ -245,7 +245,7 @@ void lg__batch_ring_free(lg_ctx *c, lg__batch_ring *r)
                 pthread_join(r->threads[i], NULL);
         lg__batch_ring_drop_copies(r);
         free_memory(c, r);
-        pthread_cond_destroy(&r->news);
+        pthread_cond_destroy(&r->batch_done);
         pthread_cond_destroy(&r->work);
         pthread_mutex_destroy(&r->lock);
         lg__free(c, r, sizeof *r);
@@ -276,7 +276,7 @@ void lg__batch_ring_stop(lg__batch_ring *r)
         pthread_mutex_lock(&r->lock);
         r->stopped = true;
         while (r->busy)
-                pthread_cond_wait(&r->news, &r->lock);
+                pthread_cond_wait(&r->batch_done, &r->lock);
         pthread_mutex_unlock(&r->lock);
 }
 
@@ -294,7 +294,7 @@ lg__batch_slot *lg__batch_ring_wait(lg__batch_ring *r, int64_t b)
         pthread_mutex_lock(&r->lock);
         const bool ended = b >= r->end;
         while (r->thread_count && !ended && s->ready != b)
-                pthread_cond_wait(&r->news, &r->lock);
+                pthread_cond_wait(&r->batch_done, &r->lock);
         pthread_mutex_unlock(&r->lock);
         if (ended) {
                 s->batch.count = 0;

@@ -68,7 +68,7 @@ static lg_dataset *make(lg_ctx *c, const char *op, int64_t size, const lg_fields
         made->user = user;
         made->release = o.release;
         made->seek = o.seek;
-        d->own = true;
+        d->calls_user_code = true;
         d->stream = stream ? d : NULL;
         return lg__fields_take(c, op, &d->fields, fields) ? d : lg__object_destroy(d);
 }

@@ -61,7 +61,7 @@ struct lg_dataset {
         lg_fields fields;
         lg_names classes;     /* names of the classes that labels in "y" are numbers of */
         bool random;          /* making a sample draws random numbers */
-        bool own;             /* making a sample calls a function of the program */
+        bool calls_user_code; /* making a sample calls a function of the program */
         lg_dataset *stream;   /* the stream that samples are read from; NULL: none */
         size_t scratch_bytes; /* scratch memory that a sampler needs, in bytes */
         int depth;            /* nested levels of data sets inside; limited because get() recurses */
@@ -100,7 +100,7 @@ typedef struct lg__batch_plan {
         int rank, ranks;     /* this process's rank, and number of ranks, in a group that shares batches */
         bool drop_last;
         /* Random numbers depend on a sample's position in the epoch instead of its index, which may occur twice. */
-        bool by_place;
+        bool by_position;
         lg_fields in, out; /* fields of a sample; fields of a batch */
         int parts;
         lg_field part[LG__PARTS];    /* the fields of `out`, then i64 lengths of each ragged field */

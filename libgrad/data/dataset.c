@@ -121,9 +121,9 @@ static bool get(lg_dataset *d, int64_t i, lg__sampler *sampler, lg_batch *b)
         uint32_t made;
         if (!fence.id)
                 return false;
-        c->guests++;
+        c->user_calls++;
         bool ok = lg__dataset_sample(d, sampler, 0, 0, i, i);
-        c->guests--;
+        c->user_calls--;
         lg__scope_leave(c, fence, c->scope, NULL, 0, &made);
         if (!ok)
                 return lg__fail(c, sampler->code ? sampler->code : LG_ERR_IO, "lg_dataset_get: %s",

@@ -1,7 +1,7 @@
 /* loader.c - loaders, which go through a data set in batches, each in a scope of its own. */
 #include <string.h>
 #include "group/group.h"
-#include "state/roster.h"
+#include "state/entries.h"
 #include "data.h"
 
 struct lg_loader {
@@ -82,9 +82,9 @@ static void end_step(lg_loader *l)
  * scopes. Returns false if the context has an error. */
 static bool begin_making(lg_loader *l, lg_scope *ret)
 {
-        *ret = l->plan.set->own || l->plan.collate ? lg__scope_begin(l->object.ctx) : (lg_scope){0};
+        *ret = l->plan.set->calls_user_code || l->plan.collate ? lg__scope_begin(l->object.ctx) : (lg_scope){0};
         l->making = lg__ok(l->object.ctx);
-        l->object.ctx->guests += l->making;
+        l->object.ctx->user_calls += l->making;
         return l->making;
 }
 
@@ -93,7 +93,7 @@ static void end_making(lg_loader *l, lg_scope scope)
         lg_ctx *c = l->object.ctx;
         uint32_t made;
         l->making = false;
-        c->guests--;
+        c->user_calls--;
         if (scope.id)
                 lg__scope_leave(c, scope, c->scope, NULL, 0, &made);
 }
@@ -187,14 +187,16 @@ static void stop(lg_loader *l)
 }
 
 /* Lists the state for checkpoints. `position` counts batches returned to the program, not those made ahead. */
-static bool visit(lg__object *o, lg__roster *r)
+static bool visit(lg__object *o, lg__state_entries *list)
 {
         lg_loader *l = (lg_loader *)o;
         const int64_t most = l->plan.rows < 0 ? INT64_MAX / l->all_ranks : l->plan.batches;
-        return lg__hold_i64(r, "rows", &l->plan.rows, LG__HELD_FIXED) &&
-               lg__hold_i64(r, "batch_size", &l->all_ranks, LG__HELD_FIXED) && lg__hold_u64(r, "seed", &l->seed) &&
-               lg__hold_whole(r, "epoch", &l->epoch, LG__HELD_MOST) &&
-               lg__hold_whole(r, "position", &l->position, most) && lg__hold_bool(r, "running", &l->running);
+        return lg__state_add_i64(list, "rows", &l->plan.rows, LG__ENTRY_FIXED) &&
+               lg__state_add_i64(list, "batch_size", &l->all_ranks, LG__ENTRY_FIXED) &&
+               lg__state_add_u64(list, "seed", &l->seed) &&
+               lg__state_add_whole(list, "epoch", &l->epoch, LG__COUNT_MOST) &&
+               lg__state_add_whole(list, "position", &l->position, most) &&
+               lg__state_add_bool(list, "running", &l->running);
 }
 
 static bool may_change(lg__object *o, const char *op)
@@ -235,7 +237,7 @@ static bool count_batches(lg_loader *l, int64_t batch_size, const lg_loader_opti
         plan->ranks = lg_group_size(o->group);
         l->all_ranks = batch_size * plan->ranks;
         plan->drop_last = o->drop_last;
-        plan->by_place = l->sample_order.weights && !l->sample_order.no_replacement;
+        plan->by_position = l->sample_order.weights && !l->sample_order.no_replacement;
         if (plan->rows < 0) {
                 plan->batches = INT64_MAX;
                 return plan->ranks == 1 || lg__fail(c, LG_ERR_ARGUMENT,

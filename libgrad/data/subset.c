@@ -16,7 +16,7 @@ static bool has_numbers(lg_ctx *c, const lg_dataset *d, const char *op)
 static bool take_over(lg_dataset *d, const lg_dataset *base, const char *op)
 {
         d->random = d->random || base->random;
-        d->own = d->own || base->own;
+        d->calls_user_code = d->calls_user_code || base->calls_user_code;
         if (!d->fields.count)
                 d->classes = base->classes;
         if (base->scratch_bytes > d->scratch_bytes)

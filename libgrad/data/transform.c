@@ -231,7 +231,7 @@ lg_transform *lg_transforms_list(lg_ctx *c, lg_transform *const *parts)
                 lg_transform *part = lg__object_use(parts[a->count]);
                 a->parts[a->count] = part;
                 a->head.random = a->head.random || part->random;
-                a->head.own = a->head.own || part->own;
+                a->head.calls_user_code = a->head.calls_user_code || part->calls_user_code;
         }
         return &a->head;
 }
@@ -304,7 +304,7 @@ lg_transform *lg_transform_new_with(lg_ctx *c, lg_transform_fn *fn, void *user, 
         t->shape = o.shape;
         t->dtype = o.dtype;
         t->head.random = o.random;
-        t->head.own = true;
+        t->head.calls_user_code = true;
         return &t->head;
 }
 
@@ -356,7 +356,7 @@ static bool fill(transformed *made, lg_dataset *base, lg_transform *t)
         made->base = lg__object_use(base);
         made->t = lg__object_use(t);
         d->random = base->random || t->random;
-        d->own = base->own || t->own;
+        d->calls_user_code = base->calls_user_code || t->calls_user_code;
         d->stream = base->stream;
         d->classes = base->classes;
         if (!lg__data_nests(c, op, &d->depth, base->depth))

@@ -50,9 +50,9 @@ typedef struct lg__transform_kind {
 struct lg_transform {
         lg__object object;
         const lg__transform_kind *kind;
-        bool random; /* a run draws random numbers */
-        bool own;    /* a run calls a function of the program */
-        int depth;   /* nested levels of transforms inside, below LG_MAX_DATA_DEPTH */
+        bool random;          /* a run draws random numbers */
+        bool calls_user_code; /* a run calls a function of the program */
+        int depth;            /* nested levels of transforms inside, below LG_MAX_DATA_DEPTH */
 };
 /* Returns a registered record whose members after the head are zero, or NULL with an error. */
 lg_transform *lg__transform_new(lg_ctx *c, const lg__transform_kind *kind);

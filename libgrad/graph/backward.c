@@ -30,11 +30,11 @@ static bool run_hook(call *k, pending *p, const lg__hook *h)
                 if (ok && !lg__shape_equal(other->at.shape, g->at.shape))
                         ok = lg__fail(c, LG_ERR_SHAPE, "lg_hook: the hook returned %s, but the gradient is %s",
                                       lg__tensor_text(other).s, lg__tensor_text(g).s);
-                lg_tensor *settled = ok ? lg__settle(other, &e) : NULL;
-                ok = settled != NULL;
+                lg_tensor *reduced = ok ? lg__reduce_to_input(other, &e) : NULL;
+                ok = reduced != NULL;
                 if (ok) {
                         lg__tensor_release(g);
-                        p->grads[h->output] = settled;
+                        p->grads[h->output] = reduced;
                 }
         }
         lg_scope_end(c, scope);

@@ -40,7 +40,7 @@ bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g)
 }
 
 /* maximum number of saved values passed as handles on the stack, in first-order derivatives */
-#define MOST_LENT 4
+#define MOST_BORROWED 4
 
 static bool is_there(const call *k, const lg__node *n, const lg__saved *s)
 {
@@ -65,7 +65,7 @@ static void restore(lg__layout *at, const lg__saved *s)
         }
 }
 
-static lg_tensor *lend(const call *k, lg_tensor *t, const lg__saved *s)
+static lg_tensor *borrow(const call *k, lg_tensor *t, const lg__saved *s)
 {
         memset(t, 0, offsetof(lg_tensor, at));
         t->live = LG__LIVE;
@@ -104,7 +104,7 @@ lg_tensor *lg__alias_of(const lg_tensor *g)
         return lg__tensor_own(t);
 }
 
-lg_tensor *lg__settle(lg_tensor *g, const lg__edge *e)
+lg_tensor *lg__reduce_to_input(lg_tensor *g, const lg__edge *e)
 {
         lg_ctx *c = g->ctx;
         if (g->at.dtype != e->dtype || !lg__sizes_equal(&g->at, e->size, e->ndim))
@@ -130,12 +130,12 @@ static bool wanted(const call *k, const lg__edge *e)
         return p && p->needed;
 }
 
-static bool unpack_all(const call *k, lg__node *n, lg__vjp *v, lg_tensor lent[MOST_LENT])
+static bool unpack_all(const call *k, lg__node *n, lg__vjp *v, lg_tensor borrowed[MOST_BORROWED])
 {
-        const bool lends = !k->create_graph && n->saved_count <= MOST_LENT && !(n->op->flags & LG__HANDLES);
+        const bool borrows = !k->create_graph && n->saved_count <= MOST_BORROWED && !(n->op->flags & LG__HANDLES);
         for (int i = 0; i < n->saved_count; i++) {
                 const lg__saved *s = &n->saved[i];
-                lg_tensor *t = !is_there(k, n, s) ? NULL : lends ? lend(k, &lent[i], s) : unpack(k, n, s);
+                lg_tensor *t = !is_there(k, n, s) ? NULL : borrows ? borrow(k, &borrowed[i], s) : unpack(k, n, s);
                 if (!t)
                         return false;
                 *(s->is_output ? &v->out[s->slot] : &v->in[s->slot]) = t;
@@ -145,9 +145,9 @@ static bool unpack_all(const call *k, lg__node *n, lg__vjp *v, lg_tensor lent[MO
 
 static bool run_fused(lg__vjp *v)
 {
-        LG__TELL(v->ctx, fused_begin, v);
+        LG__NOTIFY(v->ctx, fused_begin, v);
         const bool ok = v->op->fused(v);
-        LG__TELL(v->ctx, fused_end, v, ok);
+        LG__NOTIFY(v->ctx, fused_end, v, ok);
         return ok;
 }
 
@@ -159,13 +159,13 @@ static bool run_vjp(call *k, pending *p, lg__vjp *v)
         const bool first_order = !k->create_graph, views = first_order && n->op->flags & LG__ALIASES;
         const lg__frame frame = {.outer = k->ctx->frame, .node = n};
         k->ctx->frame = &frame;
-        LG__TELL(k->ctx, enter, &frame);
+        LG__NOTIFY(k->ctx, enter, &frame);
         bool ok;
         if (!views || !lg__derive_view(k, v, &ok))
                 ok = first_order && n->op->fused ? run_fused(v) : n->op->vjp(v);
         for (int i = 0; i < n->out_count; i++)
                 p->grads[i] = v->grad[i];
-        LG__TELL(k->ctx, leave, &frame);
+        LG__NOTIFY(k->ctx, leave, &frame);
         k->ctx->frame = frame.outer;
         if (!ok || k->ctx->error)
                 return lg__fail(k->ctx, LG_ERR_STATE, "%s: the derivative of %s failed", k->name, n->op->name);
@@ -201,13 +201,13 @@ static bool derive(call *k, pending *p, lg__vjp *v, bool *needs, lg_tensor **sum
                         "%s: what %s saved was freed by an earlier lg_backward; give that one .retain_graph = true",
                         k->name, n->op->name);
         lg__scope record;
-        lg_tensor lent[MOST_LENT];
+        lg_tensor borrowed[MOST_BORROWED];
         lg_scope scope = lg__scope_enter(k->ctx, &record);
-        bool ok = unpack_all(k, n, v, lent) && run_vjp(k, p, v);
+        bool ok = unpack_all(k, n, v, borrowed) && run_vjp(k, p, v);
         for (int i = 0; i < n->in_count && ok; i++) {
                 if (!needs[i] || !v->grad_in[i] || v->grad_in[i] == v->sums[i])
                         continue;
-                lg_tensor *g = lg__settle(v->grad_in[i], &n->edges[i]);
+                lg_tensor *g = lg__reduce_to_input(v->grad_in[i], &n->edges[i]);
                 ok = g && lg__arrive(k, n->edges[i].node, n->edges[i].output, g);
         }
         lg_scope_end(k->ctx, scope);

@@ -168,7 +168,7 @@ static bool record(lg__call *call)
                 return false;
         int64_t *next = (int64_t *)(n->saved + count_saved(call, needs));
         connect(n, call, &next);
-        LG__TELL(call->ctx, recorded, n);
+        LG__NOTIFY(call->ctx, recorded, n);
         if (call->ctx->error) {
                 lg__node_unref(n);
                 return false;
@@ -201,9 +201,9 @@ static bool run(lg__call *call, lg_tensor **in)
         call->out_at[0].shape = in[0]->at.shape;
         if ((op->infer && !op->infer(call)) || !make_outputs(call))
                 return false;
-        LG__TELL(call->ctx, op_begin, call);
+        LG__NOTIFY(call->ctx, op_begin, call);
         const bool ok = (!op->forward || op->forward(call)) && record(call);
-        LG__TELL(call->ctx, op_end, call, ok);
+        LG__NOTIFY(call->ctx, op_end, call, ok);
         return (ok && !call->ctx->error) || drop_outputs(call, call->out_count);
 }
 
@@ -245,10 +245,10 @@ static lg_tensor *compose(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int
         call.in_count = in_count;
         call.device = in[0]->storage->device;
         call.attributes = (void *)(uintptr_t)options;
-        LG__TELL(c, op_begin, &call);
+        LG__NOTIFY(c, op_begin, &call);
         call.out[0] = op->compose(&call);
         call.out_count = 1;
-        LG__TELL(c, op_end, &call, call.out[0] != NULL);
+        LG__NOTIFY(c, op_end, &call, call.out[0] != NULL);
         return c->error ? NULL : call.out[0];
 }
 

@@ -266,10 +266,10 @@ const char *lg__layout_hint(const lg_tensor *x, int spaces, int64_t channels);
 lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b);
 /* Operations fused after a convolution: scale and shift per output channel (batch norm in evaluation; both or
  * neither), a residual to add, and ReLU. The tensors may be NULL. */
-typedef struct lg__conv_ending {
+typedef struct lg__conv_epilogue {
         lg_tensor *scale, *shift, *residual;
         bool relu;
-} lg__conv_ending;
+} lg__conv_epilogue;
 /* Union of the options of all convolution functions; options that a function does not have are zero. */
 typedef struct lg__conv_options {
         int64_t stride, padding, dilation, groups, output_padding;
@@ -277,8 +277,8 @@ typedef struct lg__conv_options {
 } lg__conv_options;
 /* Returns relu(conv * scale + shift + residual), where conv is lg_conv1d() if `signal`, else lg_conv2d(). While the
  * context records, scale and shift must be NULL, and the residual is added by an op of its own. */
-lg_tensor *lg__conv_ending_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal, const lg__conv_options *options,
-                                const lg__conv_ending *ending);
+lg_tensor *lg__conv_with_epilogue(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal,
+                                  const lg__conv_options *options, const lg__conv_epilogue *epilogue);
 lg_tensor *lg__conv_transpose2d(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg__conv_options *options);
 
 #endif

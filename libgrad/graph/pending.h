@@ -53,7 +53,7 @@ void lg__pending_free(pending *p);
 bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g);
 /* Returns g, a result of a derivative, as a handle that the call owns, summed and cast to the shape and dtype of the
  * input that edge e describes. Returns NULL and sets an error if g does not fit. */
-lg_tensor *lg__settle(lg_tensor *g, const lg__edge *e);
+lg_tensor *lg__reduce_to_input(lg_tensor *g, const lg__edge *e);
 /* Adds the gradient of a view in place to the viewed region of its base's pending gradient (region.c). Returns false
  * if the view's own derivative must run instead; otherwise ret_ok says whether it succeeded. */
 bool lg__derive_view(call *k, lg__vjp *v, bool *ret_ok);

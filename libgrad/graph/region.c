@@ -106,7 +106,7 @@ static bool add_to_regions(lg__vjp *v, const chain *ch, lg_tensor *sum, bool add
         if (v->out_count == 1)
                 lg__layout_copy(&whole.at, &ch->call.out_at[0]);
         v->sums[0] = adds ? &whole : NULL;
-        LG__TELL(v->ctx, fused_begin, v);
+        LG__NOTIFY(v->ctx, fused_begin, v);
         for (int i = 0; i < v->out_count && ok; i++) {
                 lg__layout_copy(&region.at, &ch->call.out_at[i]);
                 if (v->grad[i])
@@ -116,7 +116,7 @@ static bool add_to_regions(lg__vjp *v, const chain *ch, lg_tensor *sum, bool add
                                   : lg__copy_values(&region, v->grad[i], v->op->name);
         }
         v->grad_in[0] = &whole;
-        LG__TELL(v->ctx, fused_end, v, ok);
+        LG__NOTIFY(v->ctx, fused_end, v, ok);
         v->grad_in[0] = NULL;
         return ok;
 }

@@ -247,7 +247,7 @@ lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
         }
         leave_world(c, w);
         if (g && g->world)
-                c->apart = (uint64_t)g->rank * 0x9e3779b97f4a7c15u; /* rank 0 draws the numbers of a lone process */
+                c->rank_seed = (uint64_t)g->rank * 0x9e3779b97f4a7c15u; /* rank 0 draws the numbers of a lone process */
         if (g)
                 choose_device(g, o.device);
         return g;

@@ -151,10 +151,10 @@ static bool is_late(lg__comm *m, double start, int r)
         if (now() - start < m->seconds)
                 return false;
         if (m->collective.kind == LG__LEAVE && !m->t->recovers) {
-                if (!m->told)
+                if (!m->reported)
                         lg__message(m->ctx, "rank %d has not left the group for %g s; rank %d waits for it", r,
                                     m->seconds, m->rank);
-                m->told = true;
+                m->reported = true;
                 return false;
         }
         fail(m, "rank %d has not answered rank %d for %g s: %s, operation %llu", r, m->rank, m->seconds,

@@ -53,7 +53,7 @@ typedef struct lg__comm {
         atomic_bool broken;  /* set by any thread, after `why` */
         char why[600];
         bool orphan;                  /* this process is a fork() child of the process that made the communicator */
-        bool told;                    /* the message that other ranks have not left was printed */
+        bool reported;                /* the message that other ranks have not left was printed */
         lg__collective collective;    /* the last collective of this rank */
         lg__rank_message own, notice; /* messages sent: this rank's last description; its failure */
         lg__inbox *inbox;             /* array, by rank */

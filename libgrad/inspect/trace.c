@@ -32,7 +32,7 @@ static void put(lg_tensor *const *t, int count, int *n, lg_shape *shape, lg_dtyp
                 }
 }
 
-static void tell(trace *t, lg_trace_record *r, lg__device *d, double start)
+static void report(trace *t, lg_trace_record *r, lg__device *d, double start)
 {
         lg_ctx *c = t->object.ctx;
         lg__place place = lg__place_now(c);
@@ -64,7 +64,7 @@ static void op_end(lg__observer *o, const lg__call *call, bool ok)
         lg_trace_record r = {.op = call->op->name, .of = of ? of->name : NULL, .attributes = attributes.s};
         put(call->in, call->in_count, &r.in_count, r.in, r.in_dtype);
         put(call->out, call->out_count, &r.out_count, r.out, r.out_dtype);
-        tell(trace_of(o), &r, call->device, trace_of(o)->op_start);
+        report(trace_of(o), &r, call->device, trace_of(o)->op_start);
 }
 
 static void fused_begin(lg__observer *o, const lg__vjp *v)
@@ -86,7 +86,7 @@ static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
         put(v->in, v->in_count, &r.in_count, r.in, r.in_dtype);
         put(v->out, v->out_count, &r.in_count, r.in, r.in_dtype);
         put(v->grad_in, v->in_count, &r.out_count, r.out, r.out_dtype);
-        tell(trace_of(o), &r, d, trace_of(o)->fused_start);
+        report(trace_of(o), &r, d, trace_of(o)->fused_start);
 }
 
 /* ---- on and off ---- */

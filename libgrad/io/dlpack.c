@@ -12,11 +12,11 @@ static const struct {
 
 /* ---- export ---- */
 
-typedef struct lent {
+typedef struct exported {
         lg__export export;
         DLManagedTensor m;
         int64_t shape[LG_MAX_DIMS], strides[LG_MAX_DIMS];
-} lent;
+} exported;
 
 static void give_back(DLManagedTensor *m)
 {
@@ -67,7 +67,7 @@ struct DLManagedTensor *lg_to_dlpack(lg_tensor *t)
                                 "lg_detach(t) first");
         if (!type_to(t, &d.dtype) || !device_to(t, &d.device) || !finish_work(t))
                 return NULL;
-        lent *l = (lent *)lg__export_new(t->storage, sizeof *l);
+        exported *l = (exported *)lg__export_new(t->storage, sizeof *l);
         if (!l)
                 return NULL;
         d.data = lg__data(t);
@@ -175,20 +175,20 @@ static bool data_from(lg_ctx *c, const DLTensor *d, size_t bytes, char **ret)
 
 static void let_go(lg_ctx *c, DLManagedTensor *m)
 {
-        c->guests++;
+        c->user_calls++;
         if (m->deleter)
                 m->deleter(m);
-        c->guests--;
+        c->user_calls--;
 }
 
-typedef struct taken {
+typedef struct imported {
         lg__device *device;
         DLManagedTensor *m;
-} taken;
+} imported;
 
 static void release(void *user)
 {
-        taken k = *(taken *)user;
+        imported k = *(imported *)user;
         lg_ctx *c = k.device->cache.ctx;
         lg__device_wait(k.device);
         lg__free(c, user, sizeof k);
@@ -209,11 +209,11 @@ static lg__storage *over(lg__device *d, char *data, size_t bytes)
 static lg_tensor *share(lg__device *d, DLManagedTensor *m, char *data, size_t bytes, const lg__layout *at)
 {
         lg_ctx *c = d->cache.ctx;
-        taken *k = lg__alloc(c, sizeof *k);
+        imported *k = lg__alloc(c, sizeof *k);
         lg__storage *s = k ? over(d, data, bytes) : NULL;
         lg_tensor *t = s ? lg__tensor_new(c, s, at) : NULL;
         if (t) {
-                *k = (taken){d, m};
+                *k = (imported){d, m};
                 s->release = release;
                 s->user = k;
         } else {

@@ -94,7 +94,7 @@ static bool get_wider(lg__npy_in *in, const lg__npy *h, char *out, int64_t count
 }
 
 /* Converts elements in place: to the machine's byte order, and bools to 0 or 1. Fails if a u64 value exceeds i64. */
-static bool settle(const lg__npy_in *in, const lg__npy *h, char *data, int64_t count)
+static bool convert_in_place(const lg__npy_in *in, const lg__npy *h, char *data, int64_t count)
 {
         const bool wide = h->kind == 'u' && h->width == 8;
         if (h->kind == 'b')
@@ -134,7 +134,7 @@ static bool get_elements(lg__npy_in *in, const lg__npy *h, lg_tensor *t)
                 return true;
         if ((size_t)h->width < lg__dtype_bytes(h->dtype))
                 return get_wider(in, h, data, count);
-        return lg__npy_get(in, data, (size_t)(count * h->width)) && settle(in, h, data, count);
+        return lg__npy_get(in, data, (size_t)(count * h->width)) && convert_in_place(in, h, data, count);
 }
 
 /* Replaces t, if not contiguous, by a row-major copy, and releases t. Returns NULL with an error. */

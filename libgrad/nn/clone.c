@@ -13,9 +13,9 @@ static bool clone_user(const lg_module *m, lg_module *copy)
                                 m->type);
         copy->running++;
         copy->copied = true;
-        c->guests++;
+        c->user_calls++;
         copy->user = m->clone(copy, m->user);
-        c->guests--;
+        c->user_calls--;
         copy->copied = false;
         copy->running--;
         copy->release = copy->user ? m->release : NULL;
@@ -50,7 +50,7 @@ static lg_module *clone(const lg_module *m, lg_device device)
         if (!copy)
                 return NULL;
         copy->forward_all = m->forward_all;
-        lg__module_ends(copy, m->forward_ending, m->ends);
+        lg__module_set_epilogues(copy, m->forward_epilogue, m->epilogues);
         copy->clone = m->clone;
         copy->training = m->training;
         copy->counts_batches = m->counts_batches;

@@ -14,16 +14,16 @@ typedef struct conv {
         lg_device device;
 } conv;
 
-static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__ending ending)
+static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
 {
         const conv *k = m->user;
         lg_tensor *w = m->parts->tensor, *b = m->parts->next ? m->parts->next->tensor : NULL;
         if (k->transposed)
                 return lg__conv_transpose2d(x, w, b, &k->each);
-        lg__conv_ending e = {.residual = ending.plus, .relu = ending.relu};
-        if (ending.norm && !lg__norm_affine(ending.norm, lg_promote(x->at.dtype, w->at.dtype), &e.scale, &e.shift))
+        lg__conv_epilogue e = {.residual = epilogue.plus, .relu = epilogue.relu};
+        if (epilogue.norm && !lg__norm_affine(epilogue.norm, lg_promote(x->at.dtype, w->at.dtype), &e.scale, &e.shift))
                 return NULL;
-        return lg__conv_ending_with(x, w, b, k->spaces == 1, &k->each, &e);
+        return lg__conv_with_epilogue(x, w, b, k->spaces == 1, &k->each, &e);
 }
 
 /* Draws PyTorch's initial values, first the weight, then the bias: uniform in +-1/sqrt(fan_in), where fan_in is the
@@ -71,9 +71,9 @@ static lg_module *make(lg_ctx *c, const char *op, const char *type, conv k, int6
                         op, (long long)k.in, (long long)k.out, (long long)groups);
         if (!lg__module_dtype(c, op, k.dtype))
                 return NULL;
-        const unsigned ends = LG__ENDS_WITH_SUM | LG__ENDS_WITH_RELU | LG__ENDS_WITH_NORM | LG__RECORDS_RELU;
-        return lg__module_ends(lg__module_build(c, type, NULL, &k, sizeof k, fill, &k), forward,
-                               k.transposed ? 0 : ends);
+        const unsigned epilogues = LG__EPILOGUE_SUM | LG__EPILOGUE_RELU | LG__EPILOGUE_NORM | LG__RECORDS_RELU;
+        return lg__module_set_epilogues(lg__module_build(c, type, NULL, &k, sizeof k, fill, &k), forward,
+                                        k.transposed ? 0 : epilogues);
 }
 
 #define NUMBERS .stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups

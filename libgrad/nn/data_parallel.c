@@ -72,7 +72,7 @@ static bool adopt_order(lg__parallel *p, lg_group *g)
         for (int64_t i = 0; i < plan->ordered; i++)
                 plan->order[i] = plan->arrival[i];
         lg__parallel_cut(p);
-        return plan->settled = true;
+        return plan->order_known = true;
 }
 
 static bool end_backward(lg__watcher *w, bool ok)
@@ -83,7 +83,7 @@ static bool end_backward(lg__watcher *w, bool ok)
         lg_group *g = (lg_group *)p->group.object;
         for (int64_t i = 0; i < plan->buckets; i++)
                 ok = lg__bucket_end(p, g, &plan->bucket[i], ok) && ok;
-        ok = ok && (plan->settled || adopt_order(p, g));
+        ok = ok && (plan->order_known || adopt_order(p, g));
         p->module->running--;
         if (!ok)
                 lg__report_error(p->module->object.ctx);

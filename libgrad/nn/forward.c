@@ -3,7 +3,7 @@
 #include "core/observer.h"
 #include "nn.h"
 
-static const lg__ending no_ending;
+static const lg__epilogue no_epilogue;
 
 /* Appends the path and type of m to the context's error message, unless a module inside m has done so. */
 static void tell_where(const lg_module *m)
@@ -38,19 +38,19 @@ static bool results_are_good(const lg_module *m, const lg_outputs *y)
         return true;
 }
 
-/* Calls whichever of m's three forward functions is set, with `ending` if it takes one, and checks the results. */
-static bool call(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *ret)
+/* Calls whichever of m's three forward functions is set, with `epilogue` if it takes one, and checks the results. */
+static bool call(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs *ret)
 {
         lg_ctx *c = m->object.ctx;
         *ret = (lg_outputs){.count = !m->forward_all};
         if (m->forward)
                 ret->items[0] = m->forward(m, inputs, m->user);
-        else if (m->forward_ending && lg__module_input(m, inputs))
-                ret->items[0] = m->forward_ending(m, inputs.items[0], ending);
+        else if (m->forward_epilogue && lg__module_input(m, inputs))
+                ret->items[0] = m->forward_epilogue(m, inputs.items[0], epilogue);
         else if (m->forward_all && !m->forward_all(m, inputs, ret, m->user))
                 return lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned false without an error",
                                 m->type);
-        else if (!m->forward_ending && !m->forward_all)
+        else if (!m->forward_epilogue && !m->forward_all)
                 return lg__fail(c, LG_ERR_STATE,
                                 "lg_forward: %s has no forward of its own; run its children, or give "
                                 "lg_nn_module() a .forward",
@@ -61,7 +61,7 @@ static bool call(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *re
         return !c->error && results_are_good(m, ret);
 }
 
-static bool run(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *ret, uint32_t *ret_new)
+static bool run(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs *ret, uint32_t *ret_new)
 {
         lg_ctx *c = m->object.ctx;
         const lg__scope *outer = c->scope;
@@ -78,13 +78,13 @@ static bool run(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *ret
                 return false;
         c->frame = &frame;
         m->running++;
-        LG__TELL(c, enter, &frame);
-        bool ok = !c->error && call(m, inputs, ending, ret);
+        LG__NOTIFY(c, enter, &frame);
+        bool ok = !c->error && call(m, inputs, epilogue, ret);
         c->frame = frame.outer;
         if (!ok)
                 ret->count = 0;
         ok = lg__scope_leave(c, scope, outer, ret->items, ret->count, ret_new) && ok;
-        LG__TELL(c, leave, &frame);
+        LG__NOTIFY(c, leave, &frame);
         if (ok) {
                 m->shape = ret->items[0]->at.shape;
                 m->has_shape = true;
@@ -108,17 +108,17 @@ static bool input_is_good(lg_module *m, const lg_tensor *x, int64_t i)
 }
 
 /* The inputs of a forward. Entries from `count` on are NULL, since a forward may read more inputs than were given. */
-typedef struct taken {
+typedef struct input_array {
         int64_t count;
         lg_tensor *items[LG__MAX_INPUTS];
-} taken;
+} input_array;
 
 /* Copies the inputs up to LG_END to ret and checks them. Returns false with an error. */
-static bool take_inputs(lg_module *m, lg_tensor *const *inputs, taken *ret)
+static bool take_inputs(lg_module *m, lg_tensor *const *inputs, input_array *ret)
 {
         bool ok = m && lg__ok(m->object.ctx) && lg__object_lasts(&m->object, "lg_forward");
         int64_t count = 0;
-        *ret = (taken){.count = 0};
+        *ret = (input_array){.count = 0};
         for (; inputs && inputs[count] != LG_END; count++) {
                 if (!m && inputs[count])
                         lg__fail(lg__ctx_of(inputs[count]), LG_ERR_ARGUMENT, "lg_forward: the module is NULL");
@@ -135,10 +135,10 @@ static bool take_inputs(lg_module *m, lg_tensor *const *inputs, taken *ret)
 
 lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
 {
-        taken in;
+        input_array in;
         uint32_t new;
         lg_outputs all;
-        if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, no_ending, &all, &new))
+        if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, no_epilogue, &all, &new))
                 return NULL;
         for (int64_t i = 1; i < all.count; i++)
                 if (all.items[i] != all.items[0] && new & 1u << i)
@@ -148,23 +148,23 @@ lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
 
 bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *const *inputs)
 {
-        taken in;
+        input_array in;
         uint32_t new;
         lg_outputs all = {.count = 0};
         bool ok = take_inputs(m, inputs, &in);
         if (ok && !ret)
                 ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward_all: out is NULL");
-        ok = ok && run(m, (lg_list){in.count, in.items}, no_ending, &all, &new);
+        ok = ok && run(m, (lg_list){in.count, in.items}, no_epilogue, &all, &new);
         if (ret)
                 lg__give(ret, size, &all, sizeof all);
         return ok;
 }
 
-lg_tensor *lg__forward_ending(lg_module *m, lg_tensor *x, lg__ending ending)
+lg_tensor *lg__forward_with_epilogue(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
 {
         uint32_t new;
         lg_outputs all;
-        return lg__ok(m->object.ctx) && run(m, (lg_list){1, &x}, ending, &all, &new) ? all.items[0] : NULL;
+        return lg__ok(m->object.ctx) && run(m, (lg_list){1, &x}, epilogue, &all, &new) ? all.items[0] : NULL;
 }
 
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs)

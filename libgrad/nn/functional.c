@@ -53,8 +53,8 @@ static bool take_part(const char *path, lg__part *p, void *user)
 }
 
 /* Exchanges the tensors of the parts with those in l, updates the parameter lists of m, its ancestors and its
- * descendants, and adds `lent` to the member of that name of m and its descendants. */
-static void exchange(lg_module *m, loans *l, int lent)
+ * descendants, and adds `replaced` to the member of that name of m and its descendants. */
+static void exchange(lg_module *m, loans *l, int replaced)
 {
         for (int64_t i = 0; i < l->count; i++) {
                 lg_tensor *t = l->items[i].part->tensor;
@@ -65,7 +65,7 @@ static void exchange(lg_module *m, loans *l, int lent)
                 lg__module_relist(outer);
         for (lg_module *inner = m; inner; inner = lg__module_next(inner, m)) {
                 lg__module_relist(inner);
-                inner->lent += lent;
+                inner->replaced += replaced;
         }
 }
 

@@ -3,10 +3,10 @@
 #include "graph/op.h"
 #include "nn.h"
 
-static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__ending ending)
+static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
 {
         const lg__part *weight = m->parts, *bias = weight->next;
-        return (ending.relu ? lg__linear_relu : lg_linear)(x, weight->tensor, bias ? bias->tensor : NULL);
+        return (epilogue.relu ? lg__linear_relu : lg_linear)(x, weight->tensor, bias ? bias->tensor : NULL);
 }
 
 typedef struct sizes {
@@ -33,5 +33,6 @@ lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear
                                 (long long)in, (long long)out);
         if (!lg__module_dtype(c, "lg_nn_linear", s.o.dtype))
                 return NULL;
-        return lg__module_ends(lg__module_build(c, "Linear", NULL, NULL, 0, fill, &s), forward, LG__ENDS_WITH_RELU);
+        return lg__module_set_epilogues(lg__module_build(c, "Linear", NULL, NULL, 0, fill, &s), forward,
+                                        LG__EPILOGUE_RELU);
 }

@@ -1,7 +1,7 @@
 /* module.c - the module record: creation, adding children, parameters and buffers, training mode, destruction. */
 #include <string.h>
 #include "nn.h"
-#include "state/roster.h"
+#include "state/entries.h"
 
 #define NAME_MAX_LENGTH 63
 
@@ -48,19 +48,21 @@ static void destroy(lg__object *o)
 
 static bool has_its_own(const lg_module *m, const char *op)
 {
-        return !m->lent || lg__fail(m->object.ctx, LG_ERR_STATE,
-                                    "%s: lg_forward_params runs the %s; call it when that has returned", op, m->type);
+        return !m->replaced ||
+               lg__fail(m->object.ctx, LG_ERR_STATE,
+                        "%s: lg_forward_params runs the %s; call it when that has returned", op, m->type);
 }
 
-static bool visit(lg__object *o, lg__roster *r)
+static bool visit(lg__object *o, lg__state_entries *list)
 {
         lg_module *m = (lg_module *)o;
-        const unsigned buffers = m->counts_batches ? LG__HELD_WIDE : 0, weights = m->convolves ? LG__HELD_KERNEL : 0;
-        bool ok = has_its_own(m, r->op);
+        const unsigned buffers = m->counts_batches ? LG__ENTRY_WIDE : 0, weights = m->convolves ? LG__ENTRY_KERNEL : 0;
+        bool ok = has_its_own(m, list->op);
         for (lg__part *p = m->parts; p && ok; p = p->next)
-                ok = p->child ? lg__roster_add(r, p->name, &p->child->object)
-                              : lg__hold_tensor(r, p->name, &p->tensor, p->kind == LG__BUFFER ? buffers : weights);
-        return ok && (!m->counts_batches || lg__hold_count(r, "num_batches_tracked", &m->batches));
+                ok = p->child ? lg__state_add_object(list, p->name, &p->child->object)
+                              : lg__state_add_tensor(list, p->name, &p->tensor,
+                                                     p->kind == LG__BUFFER ? buffers : weights);
+        return ok && (!m->counts_batches || lg__state_add_count(list, "num_batches_tracked", &m->batches));
 }
 
 static const lg__type type_of_modules = {.destroy = destroy, .visit = visit};
@@ -118,7 +120,7 @@ static bool is_running(const lg_module *m)
 {
         const lg_ctx *c = m->object.ctx;
         bool running = false;
-        for (const lg_module *inner = c->frame || c->guests || c->watchers ? m : NULL; inner;
+        for (const lg_module *inner = c->frame || c->user_calls || c->watchers ? m : NULL; inner;
              inner = lg__module_next(inner, m))
                 running = running || inner->running;
         return running;

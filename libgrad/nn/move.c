@@ -1,6 +1,6 @@
 /* move.c - moves a module to a device or casts it to a dtype: tensor handles stay valid, storages are replaced. */
 #include "nn.h"
-#include "state/roster.h"
+#include "state/entries.h"
 
 /* A tensor that is moved or cast, and its copy, which belongs to the scope of the call. */
 typedef struct copy_of {
@@ -58,40 +58,40 @@ static void swap(copy_of *m)
         }
 }
 
-/* Copies a tensor that h names, and its gradient, to the target, where needed. */
-static bool copy_held(const lg__held *h, const target *to, copy_of *list, int64_t *count)
+/* Copies the tensor of an entry, and its gradient, to the target, where needed. */
+static bool copy_entry(const lg__state_entry *entry, const target *to, copy_of *list, int64_t *count)
 {
-        lg_tensor *t = h->kind == LG__HELD_TENSOR ? *(lg_tensor **)h->at : NULL;
-        const bool widens = h->flags & LG__HELD_WIDE && lg__dtype_bytes(to->dtype) == 2;
+        lg_tensor *t = entry->kind == LG__ENTRY_TENSOR ? *(lg_tensor **)entry->at : NULL;
+        const bool widens = entry->flags & LG__ENTRY_WIDE && lg__dtype_bytes(to->dtype) == 2;
         const lg_dtype dtype = widens ? LG_F32 : to->dtype;
-        const bool is_kernel = h->flags & LG__HELD_KERNEL;
+        const bool is_kernel = entry->flags & LG__ENTRY_KERNEL;
         return !t || (copy_one(t, to, dtype, is_kernel, list, count) &&
                       copy_one(lg_grad_of(t), to, dtype, is_kernel, list, count));
 }
 
-/* Moves or casts all tensors of r, or, if a copy fails, none. */
-static bool change_all(const lg__roster *r, const target *to)
+/* Moves or casts all tensors of the entries, or, if a copy fails, none. */
+static bool change_all(const lg__state_entries *entries, const target *to)
 {
-        const size_t bytes = (size_t)r->count * 2 * sizeof(copy_of) + 1;
+        const size_t bytes = (size_t)entries->count * 2 * sizeof(copy_of) + 1;
         int64_t count = 0;
-        copy_of *list = lg__alloc(r->c, bytes);
+        copy_of *list = lg__alloc(entries->c, bytes);
         bool ok = list != NULL;
-        for (int64_t i = 0; ok && i < r->count; i++)
-                ok = copy_held(&r->items[i], to, list, &count);
+        for (int64_t i = 0; ok && i < entries->count; i++)
+                ok = copy_entry(&entries->items[i], to, list, &count);
         for (int64_t i = 0; ok && i < count; i++)
                 swap(&list[i]);
-        lg__free(r->c, list, bytes);
+        lg__free(entries->c, list, bytes);
         return ok;
 }
 
 static bool change(lg_module *m, const char *op, const target *to)
 {
         lg_ctx *c = m->object.ctx;
-        lg__roster r;
+        lg__state_entries entries;
         lg_scope scope = lg_scope_begin(c);
-        lg__roster_begin(&r, c, op);
-        bool ok = scope.id && lg__roster_add(&r, "", &m->object) && change_all(&r, to);
-        lg__roster_end(&r);
+        lg__state_entries_begin(&entries, c, op);
+        bool ok = scope.id && lg__state_add_object(&entries, "", &m->object) && change_all(&entries, to);
+        lg__state_entries_end(&entries);
         lg_scope_end(c, scope);
         return ok;
 }

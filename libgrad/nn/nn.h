@@ -25,17 +25,17 @@ typedef struct lg__listing {
 
 /* Operations after a module that the module applies itself while it writes its result, in this order: a batch norm in
  * evaluation mode (NULL: none), the sum with `plus` (NULL: none), ReLU. */
-typedef struct lg__ending {
+typedef struct lg__epilogue {
         const lg_module *norm;
         lg_tensor *plus;
         bool relu;
-} lg__ending;
-/* A forward function of one input x that also applies `ending` to its result. */
-typedef lg_tensor *lg__ending_fn(lg_module *m, lg_tensor *x, lg__ending ending);
+} lg__epilogue;
+/* A forward function of one input x that also applies `epilogue` to its result. */
+typedef lg_tensor *lg__epilogue_fn(lg_module *m, lg_tensor *x, lg__epilogue epilogue);
 enum {
-        LG__ENDS_WITH_SUM = 1,
-        LG__ENDS_WITH_RELU = 2,
-        LG__ENDS_WITH_NORM = 4,
+        LG__EPILOGUE_SUM = 1,
+        LG__EPILOGUE_RELU = 2,
+        LG__EPILOGUE_NORM = 4,
         LG__RECORDS_RELU = 8 /* while the context records, the module can apply a ReLU only, no sum and no norm */
 };
 
@@ -47,12 +47,12 @@ struct lg_module {
                            recurse */
         int running;    /* number of calls under way that use the module, which cannot be freed meanwhile */
         bool copied;    /* the module is a copy whose .clone callback is running */
-        int lent;       /* number of calls of lg_forward_params() under way that have replaced the parameters */
+        int replaced;   /* number of calls of lg_forward_params() under way that have replaced the parameters */
         char *type;
         lg_forward_fn *forward;
         lg_forward_all_fn *forward_all;
-        lg__ending_fn *forward_ending; /* at most one of the three forwards is set; none: a container */
-        unsigned ends;                 /* the endings that forward_ending can apply: LG__ENDS_..., LG__RECORDS_RELU */
+        lg__epilogue_fn *forward_epilogue; /* at most one of the three forwards is set; none: a container */
+        unsigned epilogues; /* the epilogues that forward_epilogue can apply: LG__EPILOGUE_..., LG__RECORDS_RELU */
         void *user;
         void (*release)(void *user);
         void *(*clone)(lg_module *copy, void *user);
@@ -106,17 +106,17 @@ bool lg__module_is_whole(const lg_module *m, const char *op);
 lg_module *lg__module_give_up(lg_module *m);
 /* The greatest number of inputs of a forward. */
 #define LG__MAX_INPUTS 16
-/* Sets the forward of m, which may be NULL, to one that can apply the endings in `ends`. Returns m. */
-static inline lg_module *lg__module_ends(lg_module *m, lg__ending_fn *forward, unsigned ends)
+/* Sets the forward of m, which may be NULL, to one that can apply the epilogues in `epilogues`. Returns m. */
+static inline lg_module *lg__module_set_epilogues(lg_module *m, lg__epilogue_fn *forward, unsigned epilogues)
 {
         if (m) {
-                m->forward_ending = forward;
-                m->ends = ends;
+                m->forward_epilogue = forward;
+                m->epilogues = epilogues;
         }
         return m;
 }
-/* Returns the result of lg_forward(m, x) with `ending` applied, which m must support; NULL with an error. */
-lg_tensor *lg__forward_ending(lg_module *m, lg_tensor *x, lg__ending ending);
+/* Returns the result of lg_forward(m, x) with `epilogue` applied, which m must support; NULL with an error. */
+lg_tensor *lg__forward_with_epilogue(lg_module *m, lg_tensor *x, lg__epilogue epilogue);
 /* Computes lg_batch_norm() in training mode with the statistics of all ranks' batches; group: the id of a group. */
 lg_tensor *lg__sync_batch_norm(lg_tensor *x, uint64_t group, lg_tensor *w, lg_tensor *b, lg_batch_norm_options o);
 /* Returns whether m is a batch norm whose statistics are those of all ranks of a group. */

@@ -17,25 +17,25 @@ typedef struct batch {
         lg_batch_norm_layer_options o;
 } batch;
 
-static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__ending ending)
+static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
 {
         const batch *k = m->user;
-        lg_tensor *plus = ending.plus;
+        lg_tensor *plus = epilogue.plus;
         int ndim = x->at.shape.ndim;
         if (k->spaces == 2 ? ndim != 4 : ndim != 2 && ndim != 3)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s%s", m->type, lg__tensor_text(x).s,
                                 k->spaces == 2 ? "(N, C, H, W)" : "(N, C) or (N, C, L)",
                                 lg__layout_hint(x, k->spaces, k->channels));
         const bool alike = plus && lg__shape_equal(plus->at.shape, x->at.shape) && plus->at.dtype == x->at.dtype;
-        const bool apart = plus && !alike; /* the sum broadcasts or promotes, so it is a separate op */
+        const bool separate = plus && !alike; /* the sum broadcasts or promotes, so it is a separate op */
         const lg_batch_norm_options o = {.size_ = sizeof o,
                                          .running_mean = tensor(m, "running_mean"),
                                          .running_var = tensor(m, "running_var"),
                                          .training = m->training || k->o.no_running,
                                          .eps = k->o.eps,
                                          .momentum = k->o.momentum,
-                                         .residual = apart ? NULL : plus,
-                                         .relu = ending.relu && !apart};
+                                         .residual = separate ? NULL : plus,
+                                         .relu = epilogue.relu && !separate};
         lg_tensor *w = tensor(m, "weight"), *b = tensor(m, "bias"), *y;
         if (!k->group || !m->training)
                 y = lg_batch_norm_with(x, w, b, &o);
@@ -46,15 +46,15 @@ static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__ending ending)
                                 lg__tensor_text(x).s, (long long)k->channels,
                                 lg__layout_hint(x, ndim - 2, k->channels));
         m->batches += y && m->training && m->counts_batches && !m->object.ctx->recomputing;
-        if (apart)
+        if (separate)
                 y = lg_add(y, plus);
-        return apart && ending.relu ? lg_relu(y) : y;
+        return separate && epilogue.relu ? lg_relu(y) : y;
 }
 
 bool lg__norm_is_affine(const lg_module *m, int ndim, int64_t channels)
 {
         const batch *k = m->user;
-        return m->forward_ending == batch_norm && !m->training && !k->o.no_running && k->channels == channels &&
+        return m->forward_epilogue == batch_norm && !m->training && !k->o.no_running && k->channels == channels &&
                (k->spaces == 2 ? ndim == 4 : ndim == 3);
 }
 
@@ -95,8 +95,8 @@ static lg_module *make_batch(lg_ctx *c, const char *op, const char *type, batch 
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld channels; 1 or more", op, (long long)k.channels);
         if (!lg__module_dtype(c, op, k.o.dtype))
                 return NULL;
-        return lg__module_ends(lg__module_build(c, type, NULL, &k, sizeof k, fill_batch, &k), batch_norm,
-                               LG__ENDS_WITH_SUM | LG__ENDS_WITH_RELU);
+        return lg__module_set_epilogues(lg__module_build(c, type, NULL, &k, sizeof k, fill_batch, &k), batch_norm,
+                                        LG__EPILOGUE_SUM | LG__EPILOGUE_RELU);
 }
 
 lg_module *lg_nn_batch_norm1d_with(lg_ctx *c, int64_t channels, const lg_batch_norm_layer_options *options)
@@ -113,7 +113,7 @@ lg_module *lg_nn_batch_norm2d_with(lg_ctx *c, int64_t channels, const lg_batch_n
 
 bool lg__norm_is_shared(const lg_module *m)
 {
-        return m->forward_ending == batch_norm && ((const batch *)m->user)->group;
+        return m->forward_epilogue == batch_norm && ((const batch *)m->user)->group;
 }
 
 bool lg_sync_batch_norm(lg_module *m, lg_group *g)
@@ -122,7 +122,7 @@ bool lg_sync_batch_norm(lg_module *m, lg_group *g)
             !lg__group_ready(m->object.ctx, g, "lg_sync_batch_norm"))
                 return false;
         for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))
-                if (inner->forward_ending == batch_norm)
+                if (inner->forward_epilogue == batch_norm)
                         ((batch *)inner->user)->group = lg_group_size(g) > 1 ? g->id : 0;
         return true;
 }

@@ -25,7 +25,7 @@ typedef struct lg__plan {
         int64_t ordered; /* number of parameters that require grad: they come first in `order`, before all buffers */
         int64_t arrived; /* number of gradients that are complete in this backward */
         int64_t gradients, buckets, next; /* number of buckets of gradients, of all buckets; the next bucket to start */
-        bool settled;                     /* `order` is the order in which gradients arrived on rank 0 */
+        bool order_known;                 /* `order` is the order in which gradients arrived on rank 0 */
         lg_tensor **tensors;
         int64_t *order, *arrival, *bucket_of; /* order, arrival: tensor numbers, by bucket and as gradients arrive;
                                                  bucket_of: by number; -1: no gradient needed */

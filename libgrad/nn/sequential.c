@@ -2,15 +2,15 @@
 #include <string.h>
 #include "nn.h"
 
-/* ---- endings: operations that the module before them applies to its own result ---- */
+/* ---- epilogues: operations that the module before them applies to its own result ---- */
 
-static lg__ending_fn forward, forward_residual;
+static lg__epilogue_fn forward, forward_residual;
 
 /* Returns whether part p is a convolution that can apply the batch norm after it (in evaluation mode, not recorded). */
 static bool folds(const lg__part *p, const lg__part *end, const lg_tensor *x)
 {
         const lg_module *m = p->child, *norm = p->next != end ? p->next->child : NULL;
-        if (!norm || !m || !(m->ends & LG__ENDS_WITH_NORM) || m->object.ctx->recording)
+        if (!norm || !m || !(m->epilogues & LG__EPILOGUE_NORM) || m->object.ctx->recording)
                 return false;
         const lg_shape w = m->parts->tensor->at.shape;
         return x->at.shape.ndim == w.ndim && lg__norm_is_affine(norm, w.ndim, w.size[0]);
@@ -29,34 +29,35 @@ static bool recomputes(const lg_module *m)
         return m->every > 0 && m->object.ctx->recording;
 }
 
-/* Returns whether m can apply the endings `with` together. A Residual ends with a sum and cannot apply a second one. */
-static bool ends(const lg_module *m, unsigned with)
+/* Returns whether m can apply the epilogues `with` together. A Residual ends with a sum and cannot apply a second one.
+ */
+static bool supports(const lg_module *m, unsigned with)
 {
         if (!m)
                 return false;
-        if (m->forward_ending == forward)
-                return !recomputes(m) && ends(last_child(m), with);
-        if (m->forward_ending == forward_residual)
-                return with == LG__ENDS_WITH_RELU && ends(m->parts->child, LG__ENDS_WITH_SUM | with);
-        const bool relu_alone = m->ends & LG__RECORDS_RELU && m->object.ctx->recording;
-        return ((relu_alone ? LG__ENDS_WITH_RELU : m->ends) & with) == with;
+        if (m->forward_epilogue == forward)
+                return !recomputes(m) && supports(last_child(m), with);
+        if (m->forward_epilogue == forward_residual)
+                return with == LG__EPILOGUE_RELU && supports(m->parts->child, LG__EPILOGUE_SUM | with);
+        const bool relu_alone = m->epilogues & LG__RECORDS_RELU && m->object.ctx->recording;
+        return ((relu_alone ? LG__EPILOGUE_RELU : m->epilogues) & with) == with;
 }
 
 /* ---- Sequential ---- */
 
-/* Returns the ending that part p applies: the parts after p, before `end`, that can be fused into p or, if none are
+/* Returns the epilogue that part p applies: the parts after p, before `end`, that can be fused into p or, if none are
  * left, `outer`. *ret_last is the part whose result p then makes. */
-static lg__ending ending_of(const lg__part *p, const lg__part *end, const lg_tensor *x, lg__ending outer,
-                            lg__part **ret_last)
+static lg__epilogue epilogue_of(const lg__part *p, const lg__part *end, const lg_tensor *x, lg__epilogue outer,
+                                lg__part **ret_last)
 {
-        lg__ending e = {.norm = NULL};
+        lg__epilogue e = {.norm = NULL};
         lg__part *last = (lg__part *)(uintptr_t)p;
         if (folds(p, end, x)) {
                 last = p->next;
                 e.norm = last->child;
         }
         const lg__part *next = last->next != end ? last->next : NULL;
-        if (next && next->child && next->child->forward == lg__relu_forward && ends(p->child, LG__ENDS_WITH_RELU)) {
+        if (next && next->child && next->child->forward == lg__relu_forward && supports(p->child, LG__EPILOGUE_RELU)) {
                 last = last->next;
                 e.relu = true;
         } else if (!next) {
@@ -80,14 +81,14 @@ static void note_shapes(const lg__part *p, const lg__part *last, const lg_tensor
 
 /* Runs the parts from p to the one before `end` on `first`. Frees each activation that the graph does not need once the
  * next part has run. */
-static lg_tensor *run(const lg_module *m, lg__part *p, const lg__part *end, lg_tensor *first, lg__ending outer)
+static lg_tensor *run(const lg_module *m, lg__part *p, const lg__part *end, lg_tensor *first, lg__epilogue outer)
 {
         lg_ctx *c = m->object.ctx;
         lg_tensor *x = first;
         for (lg__part *last; p != end && x; p = last->next) {
-                const lg__ending ending = ending_of(p, end, x, outer, &last);
-                const bool alone = !ending.norm && !ending.plus && !ending.relu;
-                lg_tensor *y = alone ? lg_forward(p->child, x) : lg__forward_ending(p->child, x, ending);
+                const lg__epilogue epilogue = epilogue_of(p, end, x, outer, &last);
+                const bool alone = !epilogue.norm && !epilogue.plus && !epilogue.relu;
+                lg_tensor *y = alone ? lg_forward(p->child, x) : lg__forward_with_epilogue(p->child, x, epilogue);
                 if (y)
                         note_shapes(p, last, y);
                 if (x != first && x != y && x->live == LG__LIVE && x->scope == c->scope)
@@ -109,7 +110,7 @@ lg_tensor *lg__forward_span(lg_module *m, lg__stretch s, lg_tensor *const *input
 {
         if (!s.count)
                 return lg_forward_list(m, inputs);
-        return run(m, part_at(m, s.first), part_at(m, s.first + s.count), inputs[0], (lg__ending){.relu = false});
+        return run(m, part_at(m, s.first), part_at(m, s.first + s.count), inputs[0], (lg__epilogue){.relu = false});
 }
 
 /* Returns the number of children in the recomputed group that begins with child `first`: m->every, and ReLUs after
@@ -129,10 +130,10 @@ static lg_tensor *run_groups(lg_module *m, lg_tensor *x)
         int64_t first = 0, count = lg_child_count(m);
         for (int64_t some; x && first + (some = group_at(m, first)) < count; first += some)
                 x = lg__recompute_span(m, (lg__stretch){first, some}, (lg_tensor *[]){x, LG_END});
-        return x ? run(m, part_at(m, first), NULL, x, (lg__ending){.relu = false}) : NULL;
+        return x ? run(m, part_at(m, first), NULL, x, (lg__epilogue){.relu = false}) : NULL;
 }
 
-static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__ending outer)
+static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__epilogue outer)
 {
         return recomputes(m) ? run_groups(m, x) : run(m, m->parts, NULL, x, outer);
 }
@@ -142,7 +143,7 @@ bool lg_recompute_every(lg_module *m, int64_t n)
         lg_ctx *c = lg_module_ctx(m);
         if (!lg__ok(c))
                 return false;
-        if (m->forward_ending != forward)
+        if (m->forward_epilogue != forward)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_recompute_every: m is a %s; it takes a Sequential", m->type);
         if (n < 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_recompute_every: n is %lld; it must be 0 or more",
@@ -172,7 +173,7 @@ static lg_module *take_all(lg_module *m, const char *op, lg_module *const *child
 
 lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *children)
 {
-        return take_all(lg__module_ends(lg__module_new(c, "Sequential", NULL), forward, 0), "lg_nn_sequential",
+        return take_all(lg__module_set_epilogues(lg__module_new(c, "Sequential", NULL), forward, 0), "lg_nn_sequential",
                         children);
 }
 
@@ -185,7 +186,7 @@ lg_module *lg_module_append(lg_module *m, lg_module *child)
 {
         if (!m || m->object.ctx->error)
                 return NULL;
-        if (m->forward_ending != forward && m->forward != no_forward)
+        if (m->forward_epilogue != forward && m->forward != no_forward)
                 return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
                                 "lg_module_append: a %s has no numbered children; lg_module_add() takes a name",
                                 m->type);
@@ -196,15 +197,15 @@ lg_module *lg_module_append(lg_module *m, lg_module *child)
 
 /* ---- Residual ---- */
 
-/* Runs the shortcut first, so that the block can add its result as an ending. */
-static lg_tensor *forward_residual(lg_module *m, lg_tensor *x, lg__ending ending)
+/* Runs the shortcut first, so that the block can add its result as an epilogue. */
+static lg_tensor *forward_residual(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
 {
         lg_module *block = m->parts->child, *shortcut = m->parts->next ? m->parts->next->child : NULL;
         lg_tensor *s = shortcut ? lg_forward(shortcut, x) : x;
         if (!s)
                 return NULL;
-        if (ends(block, LG__ENDS_WITH_SUM))
-                return lg__forward_ending(block, x, (lg__ending){.plus = s, .relu = ending.relu});
+        if (supports(block, LG__EPILOGUE_SUM))
+                return lg__forward_with_epilogue(block, x, (lg__epilogue){.plus = s, .relu = epilogue.relu});
         lg_tensor *y = lg_forward(block, x);
         return y ? lg_add(y, s) : NULL;
 }
@@ -213,7 +214,7 @@ lg_module *lg_nn_residual_with(lg_ctx *c, lg_module *block, const lg_residual_op
 {
         lg_residual_options o;
         lg_module *m = lg__take(c, "lg_nn_residual", options, &o, sizeof o)
-                               ? lg__module_ends(lg__module_new(c, "Residual", NULL), forward_residual, 0)
+                               ? lg__module_set_epilogues(lg__module_new(c, "Residual", NULL), forward_residual, 0)
                                : NULL;
         if (!m)
                 return NULL;

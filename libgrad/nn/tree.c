@@ -239,9 +239,9 @@ bool lg_each_tensor(lg_module *m, lg_tensor_fn *fn, void *user)
         if (!fn)
                 return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_each_tensor: fn is NULL");
         m->running++;
-        m->object.ctx->guests++;
+        m->object.ctx->user_calls++;
         bool ok = visit(m, path, 0, each_part, &(each){fn, user});
-        m->object.ctx->guests--;
+        m->object.ctx->user_calls--;
         m->running--;
         return ok;
 }

@@ -137,7 +137,7 @@ typedef struct arguments {
         const void *options;
         read_fn *read; /* NULL if options points to an lg__conv_options */
         bool signal, transposed;
-        const lg__conv_ending *ending; /* fused operations of a convolution that is not transposed; NULL: none */
+        const lg__conv_epilogue *epilogue; /* fused operations of a convolution that is not transposed; NULL: none */
 } arguments;
 
 /* Sets ret to an option as (height, width): `pair` if given, else `both` for both, else `unset`. For signals the
@@ -279,20 +279,20 @@ static lg_tensor *transposed(lg_tensor *x, lg_tensor *w, lg_tensor *b, const con
 
 /* Runs a convolution with fused operations. A residual is fused if nothing is recorded and the residual has the shape
  * of the result; otherwise the residual is added by an op of its own, followed by ReLU. */
-static lg_tensor *with_ending(const lg__call *call, lg_tensor *x, lg_tensor *w, const conv2d_attributes *a)
+static lg_tensor *with_epilogue(const lg__call *call, lg_tensor *x, lg_tensor *w, const conv2d_attributes *a)
 {
         const arguments *p = call->attributes;
-        const lg__conv_ending *e = p->ending;
+        const lg__conv_epilogue *e = p->epilogue;
         const lg_shape s = LG_SHAPE(x->at.shape.size[0], w->at.shape.size[0], a->at.out[0], a->at.out[1]);
-        const bool apart = e->residual && (call->ctx->recording || !lg__shape_equal(e->residual->at.shape, s));
-        const conv2d_attributes with = {a->at, e->relu && !apart, a->last};
-        lg_tensor *b = call->in[2], *residual = apart ? NULL : e->residual;
+        const bool separate = e->residual && (call->ctx->recording || !lg__shape_equal(e->residual->at.shape, s));
+        const conv2d_attributes with = {a->at, e->relu && !separate, a->last};
+        lg_tensor *b = call->in[2], *residual = separate ? NULL : e->residual;
         lg_tensor *y = e->scale || residual ? LG__APPLY(conv2d_end, &with, x, w, b, e->scale, e->shift, residual)
                        : with.relu          ? LG__APPLY(conv2d_relu, &with, x, w, b)
                                             : LG__APPLY(conv2d, &with, x, w, b);
         y = lg__as_given(call, y, p->signal);
-        y = apart ? lg_add(y, e->residual) : y;
-        return apart && e->relu ? lg_relu(y) : y;
+        y = separate ? lg_add(y, e->residual) : y;
+        return separate && e->relu ? lg_relu(y) : y;
 }
 
 static lg_tensor *compose(const lg__call *call)
@@ -311,8 +311,8 @@ static lg_tensor *compose(const lg__call *call)
         if (!w || !geometry_of(call, x, w, &o, &a.at))
                 return NULL;
         a.last = lg__lies_last(w);
-        if (p->ending)
-                return with_ending(call, x, w, &a);
+        if (p->epilogue)
+                return with_epilogue(call, x, w, &a);
         lg_tensor *y = p->transposed ? transposed(x, w, b, &a) : LG__APPLY(conv2d, &a, x, w, b);
         return lg__as_given(call, y, p->signal);
 }
@@ -348,11 +348,11 @@ CONVOLUTION(, conv_transpose2d, lg__op_conv_transpose2d, IMAGE, true, NUMBERS, P
             .output_paddings = o.output_paddings)
 CONVOLUTION(, conv_transpose1d, lg__op_conv_transpose1d, SIGNAL, true, NUMBERS, ADDED)
 
-lg_tensor *lg__conv_ending_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal, const lg__conv_options *options,
-                                const lg__conv_ending *ending)
+lg_tensor *lg__conv_with_epilogue(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal,
+                                  const lg__conv_options *options, const lg__conv_epilogue *epilogue)
 {
         return lg__apply(signal ? LG__OP(conv1d) : &any_conv2d, (lg_tensor *[]){x, w, b}, 3,
-                         &(arguments){options, .signal = signal, .ending = ending}, NULL);
+                         &(arguments){options, .signal = signal, .epilogue = epilogue}, NULL);
 }
 
 lg_tensor *lg__conv_transpose2d(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg__conv_options *options)

@@ -33,7 +33,7 @@ static bool forward(lg__call *call)
         return lg__copy_values(call->out[0], call->in[0], call->op->name);
 }
 
-/* Restores only the device; lg__settle() casts the gradient to the dtype of the input. */
+/* Restores only the device; lg__reduce_to_input() casts the gradient to the dtype of the input. */
 static bool vjp(lg__vjp *v)
 {
         return (v->grad_in[0] = lg_to(v->grad[0], lg__input(v, 0)->device)) != NULL;

@@ -73,8 +73,8 @@ static lg_tensor *compose(const lg__call *call)
         if (!o.training || r->p == 0)
                 return x;
         lg_tensor *from = by_channel ? channels_of(x) : x;
-        lg_tensor *y = LG__APPLY(dropout,
-                                 (&(dropout_attributes){r->p, random->seed + call->ctx->apart, random->counter}), from);
+        lg_tensor *y = LG__APPLY(
+                dropout, (&(dropout_attributes){r->p, random->seed + call->ctx->rank_seed, random->counter}), from);
         if (by_channel)
                 y = lg_cast(lg_mul(x, y), x->at.dtype);
         if (y)

@@ -64,7 +64,7 @@ static lg_tensor *like(lg_tensor *y, const lg_tensor *x, bool recording, const c
 }
 
 /* Returns y, or a copy of y if y shares memory with x: elements would be read after they were overwritten. */
-static lg_tensor *apart(lg_tensor *y, const lg_tensor *x)
+static lg_tensor *copy_if_shared(lg_tensor *y, const lg_tensor *x)
 {
         return y && y->storage == x->storage ? lg__clone_values(y, y->storage->device->id, y->at.dtype) : y;
 }
@@ -78,7 +78,7 @@ static bool combine(lg_tensor *x, lg_tensor *y, int id, const char *op)
                                 lg__tensor_text(x).s);
         lg_scope scope = lg_scope_begin(x->ctx);
         bool was = lg_set_grad_mode(x->ctx, false);
-        lg_tensor *other = apart(like(y, x, was, op), x);
+        lg_tensor *other = copy_if_shared(like(y, x, was, op), x);
         bool ok = other && (id < 0 ? lg__copy_values(x, other, op)
                                    : lg__pointwise_run(id, x, (lg_tensor *[LG_PW_INPUTS]){x, other}, 0, 0, op));
         lg_set_grad_mode(x->ctx, was);

@@ -55,15 +55,15 @@ static void batch_strides(lg_gemm_args *g, const lg_tensor *out, const lg_tensor
         memcpy(g->batch, out->at.shape.size, sizeof g->batch);
 }
 
-typedef struct ending {
+typedef struct epilogue {
         bool adds; /* adds the product to the values of out */
         bool relu;
         const void *bias; /* bias, as one row, or NULL */
-} ending;
+} epilogue;
 
 /* Computes out = relu(a b + bias) or out += a b for matrices with leading batch dimensions; out has the batch
  * dimensions of a and b after broadcasting. */
-static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, ending e, const char *op)
+static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, epilogue e, const char *op)
 {
         int n = out->at.shape.ndim;
         lg_gemm_args g = {.dtype = out->at.dtype, .batch_ndim = n - 2, .beta = e.adds, .bias = e.bias, .relu = e.relu};
@@ -113,14 +113,14 @@ static bool infer_matmul(lg__call *call)
 
 static bool forward_matmul(lg__call *call)
 {
-        return product(call->out[0], call->in[0], call->in[1], (ending){.adds = false}, "matmul");
+        return product(call->out[0], call->in[0], call->in[1], (epilogue){.adds = false}, "matmul");
 }
 
 /* Computes sum += a b in place; an op of its own, so that observers see it. */
 static bool forward_matmul_add(lg__call *call)
 {
         call->moved |= LG__BY(0);
-        return product(call->out[0], call->in[1], call->in[2], (ending){.adds = true}, "matmul_add");
+        return product(call->out[0], call->in[1], call->in[2], (epilogue){.adds = true}, "matmul_add");
 }
 
 LG__DEFINE(matmul_add, .flags = LG__ALIASES | LG__ADDS,
@@ -252,7 +252,7 @@ static bool forward_linear(lg__call *call)
         wt.at.shape = LG_SHAPE(w->at.shape.size[1], w->at.shape.size[0]);
         wt.at.strides[0] = w->at.strides[1];
         wt.at.strides[1] = w->at.strides[0];
-        const ending e = {.relu = call->op == LG__OP(linear_relu), .bias = b ? lg__data(b) : NULL};
+        const epilogue e = {.relu = call->op == LG__OP(linear_relu), .bias = b ? lg__data(b) : NULL};
         return product(call->out[0], call->in[0], &wt, e, call->op->name);
 }
 

@@ -20,7 +20,7 @@ static lg_tensor *random_tensor(lg_ctx *c, const char *op, lg_random_kind kind, 
         if (!t)
                 return NULL;
         int64_t n = lg__shape_numel(shape), each = t->at.dtype == LG_F64 ? 2 : 4;
-        lg_random_args r = {n, t->at.dtype, lg__data(t), kind, a, b, c->random.seed + c->apart, c->random.counter};
+        lg_random_args r = {n, t->at.dtype, lg__data(t), kind, a, b, c->random.seed + c->rank_seed, c->random.counter};
         t = lg__created(t, n == 0 || LG__RUN(t->storage->device, op, random, &r), o->requires_grad);
         if (t)
                 c->random.counter += (uint64_t)((n + each - 1) / each);

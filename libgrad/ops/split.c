@@ -77,7 +77,7 @@ static bool make_pieces(const lg__call *call, int dim, int64_t size, int64_t cou
 
 /* Makes `count` pieces of `size` elements along dim, the last of which may be smaller. Stores them in the caller's
  * array, and returns the first. */
-static lg_tensor *take_apart(const lg__call *call, int dim, int64_t size, int64_t count)
+static lg_tensor *split_into(const lg__call *call, int dim, int64_t size, int64_t count)
 {
         const parts *p = call->attributes;
         lg_tensor *x = call->in[0];
@@ -114,9 +114,9 @@ static lg_tensor *compose(const lg__call *call)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "split: pieces of size %lld; it must be above 0",
                                 (long long)asked);
         if (n == 0)
-                return p->kind == UNBIND ? NULL : take_apart(call, dim, 0, p->kind == CHUNK ? asked : 1);
+                return p->kind == UNBIND ? NULL : split_into(call, dim, 0, p->kind == CHUNK ? asked : 1);
         const int64_t size = p->kind == CHUNK ? 1 + (n - 1) / asked : asked;
-        return take_apart(call, dim, size, 1 + (n - 1) / size);
+        return split_into(call, dim, size, 1 + (n - 1) / size);
 }
 
 /* Defines the public function lg_of(), which returns the number of pieces, or 0 on failure. */

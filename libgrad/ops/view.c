@@ -366,7 +366,7 @@ static bool infer_expand(lg__call *call)
         return true;
 }
 
-/* Passes the gradient on: lg__settle() sums the gradient to the shape of the input. */
+/* Passes the gradient on: lg__reduce_to_input() sums the gradient to the shape of the input. */
 static bool vjp_expand(lg__vjp *v)
 {
         v->grad_in[0] = v->grad[0];

@@ -1,5 +1,5 @@
 /* ema.c - an exponential moving average of a module's parameters. */
-#include "state/roster.h"
+#include "state/entries.h"
 #include "graph/op.h"
 #include "optim.h"
 
@@ -26,19 +26,20 @@ static void destroy(lg__object *o)
         lg__free(o->ctx, e->entries, (size_t)e->room * sizeof *e->entries);
 }
 
-static bool visit(lg__object *o, lg__roster *r)
+static bool visit(lg__object *o, lg__state_entries *list)
 {
         lg_ema *e = (lg_ema *)o;
-        bool ok = lg__hold_whole(r, "updates", &e->updates, LG__HELD_MOST) && lg__hold_bool(r, "swapped", &e->swapped);
-        size_t was = lg__roster_enter(r, "average");
+        bool ok = lg__state_add_whole(list, "updates", &e->updates, LG__COUNT_MOST) &&
+                  lg__state_add_bool(list, "swapped", &e->swapped);
+        size_t was = lg__state_entries_enter(list, "average");
         for (int64_t i = 0; i < e->count && ok; i++) {
                 const entry *at = &e->entries[i];
-                const char *name = at->live->serial == at->serial ? lg__roster_name(r, at->live) : NULL;
+                const char *name = at->live->serial == at->serial ? lg__state_entries_name(list, at->live) : NULL;
                 char number[24];
                 snprintf(number, sizeof number, "%lld", (long long)i);
-                ok = lg__hold_tensor(r, name ? name : number, &e->entries[i].average, 0);
+                ok = lg__state_add_tensor(list, name ? name : number, &e->entries[i].average, 0);
         }
-        lg__roster_leave(r, was);
+        lg__state_entries_leave(list, was);
         return ok;
 }
 

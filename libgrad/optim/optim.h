@@ -17,10 +17,11 @@ typedef struct lg__slot {
         lg_tensor *master;            /* owned: f32 copy of a 16-bit param, or NULL */
         const lg__storage *of;        /* param's storage and its version, when master was last rounded to it */
         uint32_t version;
-        int64_t step;       /* number of updates, skipped ones included */
-        lg_tensor *skipped; /* owned: number of skipped updates, 0-d, i64; NULL: 0 */
-        uint64_t unscaled;  /* serial of the gradient that was unscaled in the optimiser's round; 0: none */
-        lg_tensor *dials;   /* owned: a leader's hyperparameters for the kernel, LG_DIALS f64; else NULL or unused */
+        int64_t step;             /* number of updates, skipped ones included */
+        lg_tensor *skipped;       /* owned: number of skipped updates, 0-d, i64; NULL: 0 */
+        uint64_t unscaled;        /* serial of the gradient that was unscaled in the optimiser's round; 0: none */
+        lg_tensor *step_inputs;   /* owned: a leader's hyperparameters for the kernel, LG_STEP_INPUTS f64; else NULL or
+                                     unused */
         lg_tensor *values, *grad; /* param and its gradient, dense, in one layout, in lg_step(); grad NULL: no update */
         int64_t leader;           /* in lg_step(): the first slot that the same kernel call updates; -1: none yet */
 } lg__slot;
@@ -93,9 +94,9 @@ lg_dtype lg__state_dtype(const lg_tensor *param);
 bool lg__slot_has_master(const lg_optimizer *opt, const lg__slot *s);
 /* Does lg_step(), but skips all updates if `skip` (0-d, f32; NULL: 0) is not 0, which kernels read, not the host. */
 bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op);
-/* Name the state of an optimiser and of a schedule in a roster. */
-bool lg__optimizer_visit(lg__object *o, lg__roster *r);
-bool lg__scheduler_visit(lg__object *o, lg__roster *r);
+/* Name the state of an optimiser and of a schedule in a list of entries. */
+bool lg__optimizer_visit(lg__object *o, lg__state_entries *list);
+bool lg__scheduler_visit(lg__object *o, lg__state_entries *list);
 /* Makes an optimiser with the parameters as group 0, after checks. Copies the options (`bytes` bytes). */
 lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first, const void *options,
                                 size_t bytes);

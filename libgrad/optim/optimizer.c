@@ -16,7 +16,7 @@ static void destroy(lg__object *o)
                         lg__tensor_release(s->state[k]);
                 lg__tensor_release(s->master);
                 lg__tensor_release(s->skipped);
-                lg__tensor_release(s->dials);
+                lg__tensor_release(s->step_inputs);
         }
         lg__tensor_release(opt->found);
         lg__free(c, opt->slots, (size_t)opt->count * sizeof *opt->slots);

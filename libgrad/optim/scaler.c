@@ -6,7 +6,7 @@
  */
 #include "graph/op.h"
 #include "optim.h"
-#include "state/roster.h"
+#include "state/entries.h"
 
 struct lg_scaler {
         lg__object object;
@@ -27,12 +27,14 @@ static void destroy(lg__object *o)
 }
 
 /* Names the state as PyTorch's GradScaler does. */
-static bool visit(lg__object *o, lg__roster *r)
+static bool visit(lg__object *o, lg__state_entries *list)
 {
         lg_scaler *s = (lg_scaler *)o;
-        return lg__hold_tensor(r, "scale", &s->scale, 0) && lg__hold_tensor(r, "growth_tracker", &s->steps, 0) &&
-               lg__hold_f64(r, "growth_factor", &s->growth) && lg__hold_f64(r, "backoff_factor", &s->backoff) &&
-               lg__hold_whole(r, "growth_interval", &s->interval, LG__HELD_MOST);
+        return lg__state_add_tensor(list, "scale", &s->scale, 0) &&
+               lg__state_add_tensor(list, "growth_tracker", &s->steps, 0) &&
+               lg__state_add_f64(list, "growth_factor", &s->growth) &&
+               lg__state_add_f64(list, "backoff_factor", &s->backoff) &&
+               lg__state_add_whole(list, "growth_interval", &s->interval, LG__COUNT_MOST);
 }
 
 static const lg__type type = {.destroy = destroy, .visit = visit};

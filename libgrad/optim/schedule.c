@@ -297,11 +297,11 @@ lg_scheduler *lg_constant_lr_with(lg_optimizer *opt, int64_t total, const lg_con
 
 static double lambda_rate(const lg_scheduler *s, int64_t t, double lr0)
 {
-        s->object.ctx->guests++;
+        s->object.ctx->user_calls++;
         s->opt->running++;
         const double factor = s->o.lambda.fn(t, s->o.lambda.user);
         s->opt->running--;
-        s->object.ctx->guests--;
+        s->object.ctx->user_calls--;
         return lr0 * factor;
 }
 

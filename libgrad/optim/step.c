@@ -50,7 +50,7 @@ static lg__layout layout_of(const lg_tensor *param, lg_dtype dtype)
         return at;
 }
 
-static bool lies_so(const lg__layout *a, const lg__layout *b)
+static bool same_layout(const lg__layout *a, const lg__layout *b)
 {
         bool same = a->dtype == b->dtype;
         for (int i = 0; i < a->shape.ndim && same; i++)
@@ -61,7 +61,7 @@ static bool lies_so(const lg__layout *a, const lg__layout *b)
 /* Returns t, or a copy of t in that layout. NULL: an error. */
 static lg_tensor *laid(lg_tensor *t, const lg__layout *at)
 {
-        if (lies_so(&t->at, at))
+        if (same_layout(&t->at, at))
                 return t;
         lg_tensor *copy = lg__tensor_laid(t->ctx, t->storage->device->id, at);
         return copy && lg__copy_values(copy, t, "lg_step") ? copy : NULL;
@@ -77,7 +77,7 @@ static bool prepare_buffer(const lg__slot *s, lg_tensor **buffer, const lg__layo
 {
         const lg__device *d = s->param->storage->device;
         lg_tensor *t = *buffer;
-        if (t && t->storage->device == d && lies_so(&t->at, at))
+        if (t && t->storage->device == d && same_layout(&t->at, at))
                 return true;
         if (t) {
                 t = t->storage->device == d ? t : lg__clone_values(t, d->id, t->at.dtype);
@@ -153,11 +153,11 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
 }
 
 /* Makes slot `first` the leader of all slots that one kernel call can update together: of one group, device and number
- * of steps. The memory of its dials is kept from step to step. */
+ * of steps. The memory of its inputs is kept from step to step. */
 static bool lead(lg_optimizer *opt, int64_t first)
 {
         lg__slot *leader = &opt->slots[first];
-        lg__layout at = {.dtype = LG_F64, .shape = {.ndim = 1, .size = {LG_DIALS}}};
+        lg__layout at = {.dtype = LG_F64, .shape = {.ndim = 1, .size = {LG_STEP_INPUTS}}};
         for (int64_t i = first; i < opt->count; i++) {
                 lg__slot *s = &opt->slots[i];
                 if (s->grad && s->group == leader->group && s->step == leader->step &&
@@ -165,7 +165,7 @@ static bool lead(lg_optimizer *opt, int64_t first)
                         s->leader = first;
         }
         lg__layout_contiguous(&at);
-        return prepare_buffer(leader, &leader->dials, &at, 0);
+        return prepare_buffer(leader, &leader->step_inputs, &at, 0);
 }
 
 static lg_update update_of(const lg_optimizer *opt, const lg__slot *s)
@@ -182,18 +182,19 @@ static lg_update update_of(const lg_optimizer *opt, const lg__slot *s)
         return u;
 }
 
-/* Writes the hyperparameters that updates.def lists as dials of the optimiser's formula. */
-static void read_dials(const lg_optimizer *opt, const lg__group *g, int64_t step, double *ret)
+/* Writes the hyperparameters that updates.def lists as step inputs of the optimiser. */
+static void read_step_inputs(const lg_optimizer *opt, const lg__group *g, int64_t step, double *ret)
 {
         switch (opt->rule->update) {
 #define GROUP(x) *ret++ = g->x;
 #define OPTION(x) *ret++ = (double)o->x;
 #define STEP *ret++ = (double)step;
-#define UPDATE(name, always, maybe, dials, numbers, rule)                                                              \
+#define UPDATE(name, always, maybe, step_inputs, numbers, rule)                                                        \
         case LG__UPDATE_##name: {                                                                                      \
-                _Static_assert(sizeof(lg_##name##_dials) <= sizeof((lg_dials_args *)0)->value, "more dials");          \
+                _Static_assert(sizeof(lg_##name##_step_inputs) <= sizeof((lg_step_inputs_args *)0)->value,             \
+                               "more step inputs");                                                                    \
                 const lg_##name##_options *o = opt->options;                                                           \
-                dials break;                                                                                           \
+                step_inputs break;                                                                                     \
         }
 #include "../../kernels/updates.def"
 #undef UPDATE
@@ -205,13 +206,13 @@ static bool run_kernel(lg_optimizer *opt, int64_t leader, const lg_tensor *skip)
 {
         const lg__slot *s = &opt->slots[leader];
         lg__device *d = s->param->storage->device;
-        lg_dials_args dials = {.to = lg__data(s->dials)};
-        lg_pass pass = {.updates = opt->updates, .dials = dials.to, .skip = skip ? lg__data(skip) : NULL};
+        lg_step_inputs_args step_inputs = {.to = lg__data(s->step_inputs)};
+        lg_pass pass = {.updates = opt->updates, .step_inputs = step_inputs.to, .skip = skip ? lg__data(skip) : NULL};
         for (int64_t i = leader; i < opt->count; i++)
                 if (opt->slots[i].leader == leader && lg__shape_numel(opt->slots[i].values->at.shape))
                         opt->updates[pass.count++] = update_of(opt, &opt->slots[i]);
-        read_dials(opt, &opt->groups[s->group], s->step + 1, dials.value);
-        if (!LG__RUN(d, "lg_step (dials)", dials, &dials))
+        read_step_inputs(opt, &opt->groups[s->group], s->step + 1, step_inputs.value);
+        if (!LG__RUN(d, "lg_step (inputs)", step_inputs, &step_inputs))
                 return false;
         switch (opt->rule->update) {
 #define UPDATE(name, ...)                                                                                              \

@@ -7,8 +7,8 @@ typedef struct entry {
         struct entry *next;
         char *name;
         bool is_object;
-        lg__weak object;    /* the object, if is_object; NULL: the object was freed */
-        lg__held_kind kind; /* kind of number, or LG__HELD_TEXT, unless is_object */
+        lg__weak object;     /* the object, if is_object; NULL: the object was freed */
+        lg__entry_kind kind; /* kind of number, or LG__ENTRY_TEXT, unless is_object */
         void *number;
         size_t size; /* of a text, in bytes */
 } entry;
@@ -98,7 +98,7 @@ bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_kind ki
         return lg__object_lasts(o, "lg_checkpoint_add") && add(k, name, o, (entry){.number = NULL});
 }
 
-static bool add_number(lg_checkpoint *k, const char *name, lg__held_kind kind, void *number)
+static bool add_number(lg_checkpoint *k, const char *name, lg__entry_kind kind, void *number)
 {
         if (k && lg__ok(k->object.ctx) && !number)
                 return lg__fail(k->object.ctx, LG_ERR_ARGUMENT, "lg_checkpoint_add: the number \"%.80s\" is NULL",
@@ -108,12 +108,12 @@ static bool add_number(lg_checkpoint *k, const char *name, lg__held_kind kind, v
 
 bool lg_checkpoint_add_number(lg_checkpoint *k, const char *name, double *number)
 {
-        return add_number(k, name, LG__HELD_F64, number);
+        return add_number(k, name, LG__ENTRY_F64, number);
 }
 
 bool lg_checkpoint_add_i64(lg_checkpoint *k, const char *name, int64_t *number)
 {
-        return add_number(k, name, LG__HELD_I64, number);
+        return add_number(k, name, LG__ENTRY_I64, number);
 }
 
 bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *text, size_t size)
@@ -124,28 +124,28 @@ bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *text, size
                                 !text  ? "is NULL"
                                 : size ? "has more than 2^31 - 1 bytes"
                                        : "has no bytes");
-        return add(k, name, NULL, (entry){.kind = LG__HELD_TEXT, .number = text, .size = size});
+        return add(k, name, NULL, (entry){.kind = LG__ENTRY_TEXT, .number = text, .size = size});
 }
 
 /* ---- to and from files ---- */
 
-static bool enrol(const lg_checkpoint *k, lg__roster *r)
+static bool add_all(const lg_checkpoint *k, lg__state_entries *list)
 {
         lg_ctx *c = k->object.ctx;
-        bool ok = lg__hold_u64(r, "random.seed", &c->random.seed) &&
-                  lg__hold_u64(r, "random.counter", &c->random.counter);
+        bool ok = lg__state_add_u64(list, "random.seed", &c->random.seed) &&
+                  lg__state_add_u64(list, "random.counter", &c->random.counter);
         for (const entry *e = k->first; e && ok; e = e->next)
-                ok = e->is_object               ? lg__roster_add(r, e->name, e->object.object)
-                     : e->kind == LG__HELD_I64  ? lg__hold_i64(r, e->name, e->number, 0)
-                     : e->kind == LG__HELD_TEXT ? lg__hold_text(r, e->name, e->number, e->size)
-                                                : lg__hold_f64(r, e->name, e->number);
+                ok = e->is_object                ? lg__state_add_object(list, e->name, e->object.object)
+                     : e->kind == LG__ENTRY_I64  ? lg__state_add_i64(list, e->name, e->number, 0)
+                     : e->kind == LG__ENTRY_TEXT ? lg__state_add_text(list, e->name, e->number, e->size)
+                                                 : lg__state_add_f64(list, e->name, e->number);
         return ok;
 }
 
 static bool texts_end(const lg_checkpoint *k)
 {
         for (const entry *e = k->first; e; e = e->next)
-                if (e->kind == LG__HELD_TEXT && !memchr(e->number, '\0', e->size))
+                if (e->kind == LG__ENTRY_TEXT && !memchr(e->number, '\0', e->size))
                         return lg__fail(k->object.ctx, LG_ERR_ARGUMENT,
                                         "lg_checkpoint_save: the text \"%.80s\" has no end within its %zu bytes",
                                         e->name, e->size);
@@ -162,13 +162,14 @@ static bool objects_live(const lg_checkpoint *k, const char *op)
 
 bool lg_checkpoint_save(lg_checkpoint *k, const char *path)
 {
-        lg__roster r;
+        lg__state_entries list;
         lg_ctx *c = k ? k->object.ctx : NULL;
         if (!lg__ok(c))
                 return false;
-        lg__roster_begin(&r, c, "lg_checkpoint_save");
-        bool ok = objects_live(k, "lg_checkpoint_save") && texts_end(k) && enrol(k, &r) && lg__state_save(&r, path);
-        lg__roster_end(&r);
+        lg__state_entries_begin(&list, c, "lg_checkpoint_save");
+        bool ok = objects_live(k, "lg_checkpoint_save") && texts_end(k) && add_all(k, &list) &&
+                  lg__state_save(&list, path);
+        lg__state_entries_end(&list);
         return ok;
 }
 
@@ -183,15 +184,15 @@ static bool may_change(const lg_checkpoint *k)
 
 bool lg_checkpoint_load(lg_checkpoint *k, const char *path)
 {
-        lg__roster r;
+        lg__state_entries list;
         lg_ctx *c = k ? k->object.ctx : NULL;
         const lg_load_options *o = LG_OPTIONS(lg_load_options, .partial = false);
         if (!lg__ok(c))
                 return false;
-        lg__roster_begin(&r, c, "lg_checkpoint_load");
-        r.all_numbers = true;
-        bool ok = may_change(k) && enrol(k, &r) && lg__state_load(&r, path, o);
-        lg__roster_end(&r);
+        lg__state_entries_begin(&list, c, "lg_checkpoint_load");
+        list.all_numbers = true;
+        bool ok = may_change(k) && add_all(k, &list) && lg__state_load(&list, path, o);
+        lg__state_entries_end(&list);
         for (const entry *e = k->first; e && ok; e = e->next)
                 if (e->is_object && e->object.object->type->restored)
                         e->object.object->type->restored(e->object.object);

@@ -1,4 +1,4 @@
-/* save.c - saves a roster's items to a safetensors file: tensors as tensors, numbers and texts as metadata strings. */
+/* save.c - saves state entries to a safetensors file: tensors as tensors, numbers and texts as metadata strings. */
 #include <inttypes.h>
 #include "load.h"
 
@@ -23,16 +23,16 @@ static const void *host_data(const lg_tensor *t)
         return t->storage->device->id.type == LG_DEVICE_CPU && lg__layout_is_contiguous(&t->at) ? lg__data(t) : NULL;
 }
 
-static void write_number(const lg__held *h, char text[DIGITS])
+static void write_number(const lg__state_entry *entry, char text[DIGITS])
 {
-        if (h->kind == LG__HELD_I64)
-                snprintf(text, DIGITS, "%" PRId64, *(int64_t *)h->at);
-        else if (h->kind == LG__HELD_U64)
-                snprintf(text, DIGITS, "%" PRIu64, *(uint64_t *)h->at);
-        else if (h->kind == LG__HELD_F64)
-                snprintf(text, DIGITS, "%a", *(double *)h->at);
-        else if (h->kind == LG__HELD_BOOL)
-                snprintf(text, DIGITS, "%s", *(bool *)h->at ? "true" : "false");
+        if (entry->kind == LG__ENTRY_I64)
+                snprintf(text, DIGITS, "%" PRId64, *(int64_t *)entry->at);
+        else if (entry->kind == LG__ENTRY_U64)
+                snprintf(text, DIGITS, "%" PRIu64, *(uint64_t *)entry->at);
+        else if (entry->kind == LG__ENTRY_F64)
+                snprintf(text, DIGITS, "%a", *(double *)entry->at);
+        else if (entry->kind == LG__ENTRY_BOOL)
+                snprintf(text, DIGITS, "%s", *(bool *)entry->at ? "true" : "false");
 }
 
 /* The arrays of a save, which are allocated before anything is written. */
@@ -43,25 +43,26 @@ typedef struct save {
         int64_t tensor_count, number_count;
 } save;
 
-static void describe(const lg__roster *r, save *s)
+static void describe(const lg__state_entries *list, save *s)
 {
         locale_t was = lg__point_begin();
-        for (int64_t i = 0; i < r->count; i++) {
-                const lg__held *h = &r->items[i];
-                if (h->kind == LG__HELD_COUNT) {
-                        s->tensors[s->tensor_count++] =
-                                (lg__weight_out){.name = h->name, .dtype = LG_I64, .shape = LG_SHAPE_0D, .data = h->at};
+        for (int64_t i = 0; i < list->count; i++) {
+                const lg__state_entry *entry = &list->items[i];
+                if (entry->kind == LG__ENTRY_COUNT) {
+                        s->tensors[s->tensor_count++] = (lg__weight_out){
+                                .name = entry->name, .dtype = LG_I64, .shape = LG_SHAPE_0D, .data = entry->at};
                         continue;
                 }
-                if (h->kind != LG__HELD_TENSOR) {
+                if (entry->kind != LG__ENTRY_TENSOR) {
                         char *text = s->texts[s->number_count];
-                        write_number(h, text);
-                        s->numbers[s->number_count++] = (lg__meta){h->name, h->kind == LG__HELD_TEXT ? h->at : text};
+                        write_number(entry, text);
+                        s->numbers[s->number_count++] =
+                                (lg__meta){entry->name, entry->kind == LG__ENTRY_TEXT ? entry->at : text};
                         continue;
                 }
-                lg_tensor *t = *(lg_tensor **)h->at;
+                lg_tensor *t = *(lg_tensor **)entry->at;
                 if (t)
-                        s->tensors[s->tensor_count++] = (lg__weight_out){.name = h->name,
+                        s->tensors[s->tensor_count++] = (lg__weight_out){.name = entry->name,
                                                                          .dtype = t->at.dtype,
                                                                          .shape = t->at.shape,
                                                                          .data = host_data(t),
@@ -71,18 +72,18 @@ static void describe(const lg__roster *r, save *s)
         lg__point_end(was);
 }
 
-bool lg__state_save(lg__roster *r, const char *path)
+bool lg__state_save(lg__state_entries *list, const char *path)
 {
-        lg_ctx *c = r->c;
+        lg_ctx *c = list->c;
         save s = {NULL, NULL, NULL, 0, 0};
-        const size_t n = (size_t)r->count + 1;
+        const size_t n = (size_t)list->count + 1;
         s.tensors = lg__alloc(c, n * sizeof *s.tensors);
         s.numbers = s.tensors ? lg__alloc(c, n * sizeof *s.numbers) : NULL;
         s.texts = s.numbers ? lg__alloc(c, n * sizeof *s.texts) : NULL;
         bool ok = s.texts && lg_synchronize(c); /* fails after a device-side error, so that a good file is kept */
         if (ok) {
-                describe(r, &s);
-                ok = lg__weights_save(c, r->op, path, s.tensors, s.tensor_count, s.numbers, s.number_count);
+                describe(list, &s);
+                ok = lg__weights_save(c, list->op, path, s.tensors, s.tensor_count, s.numbers, s.number_count);
         }
         lg__free(c, s.texts, n * sizeof *s.texts);
         lg__free(c, s.numbers, n * sizeof *s.numbers);

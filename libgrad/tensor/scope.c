@@ -18,7 +18,7 @@ lg_scope lg_scope_begin(lg_ctx *c)
 
 lg_scope lg__scope_enter(lg_ctx *c, lg__scope *s)
 {
-        s->fence = s->lent = true;
+        s->fence = s->borrowed = true;
         return open_scope(c, s);
 }
 
@@ -39,7 +39,7 @@ void lg__scope_remove(lg_ctx *c, lg__scope *s)
         s->parent = NULL; /* nothing may escape to a parent that has ended */
         while (s->tensors.prev != &s->tensors)
                 lg__tensor_release((lg_tensor *)s->tensors.prev);
-        if (!s->lent)
+        if (!s->borrowed)
                 lg__free(c, s, sizeof *s);
 }
 
@@ -154,9 +154,9 @@ lg_tensor *lg__tensor_own(lg_tensor *t)
 
 void lg__scope_outermost(lg_ctx *c)
 {
-        if (++c->outermost_count < MANY || c->outermost_told || !c->message_fn)
+        if (++c->outermost_count < MANY || c->outermost_reported || !c->message_fn)
                 return;
-        c->outermost_told = true;
+        c->outermost_reported = true;
         lg__message(c, "10,000 tensors were made in the outermost scope, which frees none of them before lg_close(): "
                        "put the body of the loop between lg_scope_begin() and lg_scope_end(), or use lg_each_batch()");
 }

@@ -185,8 +185,8 @@ void lg__storage_finish_copies(lg__storage *s);
 struct lg__scope {
         struct lg__scope *parent;
         uint64_t id;
-        bool fence; /* encloses a call of user code, which cannot end this scope or an outer one */
-        bool lent;  /* the record belongs to the caller and is not freed */
+        bool fence;    /* encloses a call of user code, which cannot end this scope or an outer one */
+        bool borrowed; /* the record belongs to the caller and is not freed */
         lg__link tensors;
 };
 /* Begins a scope that is a fence: user code called in it cannot end the scope or an outer one. */

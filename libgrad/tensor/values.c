@@ -26,7 +26,7 @@ static bool is_cpu(const lg_tensor *t)
 bool lg__upload(lg__device *d, void *to, const void *from, size_t bytes, const char *op)
 {
         lg_ctx *c = d->cache.ctx;
-        LG__TELL(c, copied, d, c->cpu, bytes);
+        LG__NOTIFY(c, copied, d, c->cpu, bytes);
         return lg__kernel_done(d, op, d->api->upload(d->queue, to, from, bytes));
 }
 
@@ -35,7 +35,7 @@ static bool copy_across(lg_tensor *to, const lg_tensor *from, const char *op)
 {
         lg__device *d = to->storage->device, *s = from->storage->device;
         size_t bytes = (size_t)lg__shape_numel(to->at.shape) * lg__dtype_bytes(to->at.dtype);
-        LG__TELL(to->ctx, copied, d, s, bytes);
+        LG__NOTIFY(to->ctx, copied, d, s, bytes);
         if (from->storage->pinned_for == d)
                 return lg__pinned_upload(d, lg__data(to), from->storage, lg__data(from), bytes, op);
         if (d->api == s->api && d->api->copy_between) {
@@ -158,7 +158,7 @@ static bool read_values(const lg_tensor *t, void *data, lg_dtype dtype)
 }
 
 /* Returns whether t is live; sets an error if t was freed. Reading is allowed while the context has an error. */
-static bool alive_or_told(const lg_tensor *t, const char *op)
+static bool alive_or_error(const lg_tensor *t, const char *op)
 {
         if (!t || t->live != LG__LIVE)
                 lg__check(t, op, "x");
@@ -167,7 +167,7 @@ static bool alive_or_told(const lg_tensor *t, const char *op)
 
 bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes)
 {
-        if (!alive_or_told(t, "lg_read"))
+        if (!alive_or_error(t, "lg_read"))
                 return false;
         return check_host(t, "lg_read", data, dtype, bytes) && read_values(t, data, dtype);
 }
@@ -186,7 +186,7 @@ bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype d
 
 static bool one_element(const lg_tensor *t)
 {
-        if (!alive_or_told(t, "lg_item"))
+        if (!alive_or_error(t, "lg_item"))
                 return false;
         int64_t n = lg__shape_numel(t->at.shape);
         return n == 1 || lg__fail(t->ctx, LG_ERR_SHAPE, "lg_item: %s has %lld elements, not one", lg__tensor_text(t).s,

@@ -13,8 +13,8 @@
 
 enum { POINTS = 1500, CLASSES = 3, WIDTH = 128, LAYERS = 8 };
 
-typedef enum way { F32, BF16, F16, BF16_PARAMETERS, RECOMPUTE, WAYS } way;
-static const char *const names[WAYS] = {"f32", "bf16", "f16", "bf16 parameters", "recompute"};
+typedef enum mode { F32, BF16, F16, BF16_PARAMETERS, RECOMPUTE, MODES } mode;
+static const char *const names[MODES] = {"f32", "bf16", "f16", "bf16 parameters", "recompute"};
 
 /* Returns points x (POINTS, 2) on the arms of a spiral; *ret_y are their classes (POINTS), one arm for each class. */
 static lg_tensor *make_points(lg_ctx *c, lg_tensor **ret_y)
@@ -39,7 +39,7 @@ static lg_module *make_network(lg_ctx *c)
 }
 
 /* Returns the scores in f32, whatever dtype the network computes in. */
-static lg_tensor *scores(lg_module *net, lg_tensor *x, way w)
+static lg_tensor *scores(lg_module *net, lg_tensor *x, mode w)
 {
         lg_tensor *s = NULL;
         lg_dtype region = w == BF16 ? LG_BF16 : w == F16 ? LG_F16 : LG_F32;
@@ -50,7 +50,7 @@ static lg_tensor *scores(lg_module *net, lg_tensor *x, way w)
         return lg_cast(s, LG_F32);
 }
 
-static void train(way w, int steps)
+static void train(mode w, int steps)
 {
         lg_ctx *c = lg_open(.seed = 1);
         lg_tensor *y, *seen_y, *x = make_points(c, &y), *seen = make_points(c, &seen_y);
@@ -91,7 +91,7 @@ static void train(way w, int steps)
 
 int main(int argc, char **argv)
 {
-        for (way w = F32; w < WAYS; w++)
+        for (mode w = F32; w < MODES; w++)
                 train(w, argc > 1 ? atoi(argv[1]) : 100);
         return 0;
 }

@@ -317,7 +317,7 @@ void side_close(vm *m, side *s)
         m->now = other->ctx ? other : s;
 }
 
-static void settle(vm *m, side *s)
+static void check_error(vm *m, side *s)
 {
         lg_error_code code = lg_error_code_of(s->ctx);
         const char *text = lg_error(s->ctx);
@@ -362,7 +362,7 @@ void step(vm *m)
         m->odd = m->depth && (m->odd || odd);
         for (int k = 0; k < 2; k++)
                 if (m->sides[k].ctx)
-                        settle(m, &m->sides[k]);
+                        check_error(m, &m->sides[k]);
 }
 
 void mischief(vm *m, lg_ctx *in)

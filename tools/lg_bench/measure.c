@@ -74,7 +74,7 @@ void live_free(live *l)
 }
 
 /* Returns the seconds per call of `calls` calls; *ret_cpu is the CPU time per call. */
-static double spend(live *l, int64_t calls, double *ret_cpu)
+static double seconds_of(live *l, int64_t calls, double *ret_cpu)
 {
         work *w = &l->w;
         double start = bench_now(), cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
@@ -125,14 +125,14 @@ bool live_measure(live *l, double seconds, result *ret)
         double wall[MOST_SAMPLES], cpu[MOST_SAMPLES];
         int n = 0;
         if (!l->warm)
-                spend(l, 1, cpu); /* the first call fills caches */
+                seconds_of(l, 1, cpu); /* the first call fills caches */
         l->warm = true;
-        double end = bench_now() + seconds, once = spend(l, 1, cpu);
+        double end = bench_now() + seconds, once = seconds_of(l, 1, cpu);
         double sample = seconds / SAMPLES > SHORTEST ? seconds / SAMPLES : SHORTEST;
         double calls = sample / (once > 1e-9 ? once : 1e-9);
         *ret = (result){.calls = (int64_t)agree(l, calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : calls)};
         for (; n < MOST_SAMPLES && agree(l, bench_now() < end) > 0 && !lg_error(l->w.c); n++)
-                wall[n] = spend(l, ret->calls, &cpu[n]);
+                wall[n] = seconds_of(l, ret->calls, &cpu[n]);
         if (n == 0) {
                 ret->calls = 1;
                 wall[n++] = once;

@@ -43,7 +43,7 @@ class Live:
         self.agree = agree
         self.warm, self.before = False, -1
 
-    def spend(self, calls):
+    def seconds_of(self, calls):
         start, cpu = time.perf_counter(), time.process_time()
         for _ in range(calls):
             self.step()
@@ -52,14 +52,14 @@ class Live:
 
     def measure(self, seconds):
         if not self.warm:
-            self.spend(1)
+            self.seconds_of(1)
             reset_resident()  # excludes memory used for compiling
         self.warm = True
-        end, once = time.perf_counter() + seconds, self.spend(1)
+        end, once = time.perf_counter() + seconds, self.seconds_of(1)
         calls = int(self.agree(min(max(max(seconds / SAMPLES, SHORTEST) / max(once[0], 1e-9), 1), MOST_CALLS)))
         samples = []
         while len(samples) < MOST_SAMPLES and self.agree(time.perf_counter() < end):
-            samples.append(self.spend(calls))
+            samples.append(self.seconds_of(calls))
         if not samples:
             calls, samples = 1, [once]
         return self.figures(sorted(s[0] for s in samples), sorted(s[1] for s in samples), calls)

@@ -252,10 +252,10 @@ def best_layout(build):
     took = {}
     for layout in torch.contiguous_format, torch.channels_last:
         item = build(layout)
-        item.spend(1)
+        item.seconds_of(1)
         end, best = time.perf_counter() + 0.5, math.inf
         while time.perf_counter() < end:
-            best = min(best, item.spend(1)[0])
+            best = min(best, item.seconds_of(1)[0])
         took[layout] = best
         del item
     return min(took, key=took.get)
@@ -293,7 +293,7 @@ def main():
     o.autocast = (lambda: torch.autocast(o.device.split(":")[0], dtype)) if dtype else contextlib.nullcontext
     if PROCESSES > 1:
         dist.init_process_group("gloo")
-    rl_mlp(o).spend(1)  # loads the parts that PyTorch loads at first use
+    rl_mlp(o).seconds_of(1)  # loads the parts that PyTorch loads at first use
     peer.tell(peer="torch", version=torch.__version__, best=o.best, threads=torch.get_num_threads(), device=o.device,
               cpu=torch.backends.cpu.get_cpu_capability(), items=list(ITEMS))
     peer.serve(lambda name: make(o, name))

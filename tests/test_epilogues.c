@@ -1,6 +1,6 @@
-/* test_endings.c - what follows a layer and is done in the same pass: a residual and ReLU after batch norm, ReLU after
- * linear and convolution, batch norm in evaluation; by the functions' options and by modules that see what comes behind
- * them.
+/* test_epilogues.c - what follows a layer and is done in the same pass: a residual and ReLU after batch norm, ReLU
+ * after linear and convolution, batch norm in evaluation; by the functions' options and by modules that see what comes
+ * behind them.
  */
 #include "test.h"
 
@@ -12,7 +12,7 @@ typedef struct shapes {
         bool residual, relu, training;
 } shapes;
 
-/* Values and gradients of batch norm with its ending, done in one pass or by three functions. */
+/* Values and gradients of batch norm with its epilogue, done in one pass or by three functions. */
 typedef struct outcome {
         lg_tensor *y, *grad[LEAVES], *mean, *var;
 } outcome;
@@ -466,7 +466,7 @@ TEST_CASE(modules_stay_what_they_are)
         lg_module *net = lg_nn_sequential(c, lg_nn_residual(c, lg_nn_batch_norm1d(c, 3)), lg_nn_relu(c));
         drop(lg_forward(net, lg_ones(c, LG_SHAPE(2, 4))));
         assert_error(c, LG_ERR_SHAPE, "(in module \"0.block\", BatchNorm1d)");
-        /* An ending that did not come to its end is not left behind. */
+        /* An epilogue that was not completed is not left behind. */
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(5, 3));
         lg_train(net, false);
         lg_tensor *y = lg_forward(lg_child(lg_child(net, 0), 0), x);
