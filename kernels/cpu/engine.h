@@ -16,6 +16,13 @@
 #define LG_MOST_WORKERS 511
 #define LG_CACHE_LINE 64
 
+/* Ranges of one thread's share that were taken: the low 16 bits count those from the front, which the thread itself
+ * takes, the next 16 those from the back, which others take; the high half is the region's epoch. The word of an
+ * earlier epoch means that nothing was taken yet, so nobody resets it. */
+typedef struct lg_share {
+        _Alignas(LG_CACHE_LINE) atomic_uint_fast64_t taken;
+} lg_share;
+
 /* Worker threads of a queue; parallel.c describes the protocol. All zero: no workers yet. Members without atomic type
  * are accessed by the caller of lg_parallel only, except those of the region. */
 typedef struct lg_pool {
@@ -24,23 +31,31 @@ typedef struct lg_pool {
         int refused;      /* q->threads for which the system last refused to create a worker; 0: none */
         atomic_bool busy; /* a region (a loop on several threads) is running */
         atomic_bool stop; /* workers must exit when they wake up */
-        char apart0[LG_CACHE_LINE];
-        /* The region: written before it opens, read by workers in it. In the cache line that idle workers poll. */
-        lg_range_fn *fn;
+        int64_t regions;  /* opened so far */
+        double delay_ns;  /* from opening a region to the first range of worker 1, if awake; 0: not measured */
+        /* The region: written before it opens. Workers read `shape` at any time, the others after they have taken a
+         * range, which keeps the region open. In the cache line that idle workers poll. */
+        _Alignas(LG_CACHE_LINE) lg_range_fn *fn;
         const void *job;
-        int64_t n, grain, ranges;
-        atomic_uint epoch;      /* number of regions so far; idle workers wait for a change */
-        atomic_int asleep;      /* workers that sleep instead of polling `epoch` */
-        atomic_int caller_core; /* core on which the last region was opened */
-        char apart1[LG_CACHE_LINE];
-        _Alignas(16) atomic_uint_fast64_t taken; /* ranges taken: from the front (low half), the back (high half) */
-        atomic_uint inside;                      /* free places, workers in the region; in the cache line of `taken` */
-        char apart2[LG_CACHE_LINE];
+        int64_t n, grain;
+        atomic_uint_fast64_t shape; /* low 31 bits: ranges; the next 10: threads - 1; the rest: bits of the epoch */
+        atomic_uint epoch;          /* number of regions so far; idle workers wait for a change */
+        atomic_int caller_core;     /* core on which the last region was opened */
+        /* Ranges that workers have finished, and in the highest bit, whether the caller sleeps until one reports. */
+        _Alignas(LG_CACHE_LINE) atomic_uint finished;
+        _Alignas(LG_CACHE_LINE) atomic_int_fast64_t opened; /* when a measured region was opened; 0: it is not */
+        atomic_int_fast64_t delay;                          /* the measured delay */
+        _Alignas(LG_CACHE_LINE) atomic_uint_fast64_t asleep[(LG_MOST_WORKERS + 63) / 64]; /* a bit for each worker */
+        lg_share share[LG_MOST_WORKERS + 1];                                              /* of the caller, and so on */
+        pthread_t id[LG_MOST_WORKERS];
+        struct lg_worker {
+                struct lg_pool *pool;
+                int thread; /* its number, from 1 on */
+        } worker[LG_MOST_WORKERS];
 #if !LG_FUTEX
         pthread_mutex_t lock;
         pthread_cond_t changed;
 #endif
-        pthread_t id[LG_MOST_WORKERS];
 } lg_pool;
 
 /* Stops the workers and joins them. In a child of fork(), which has no workers, only clears *p. */

@@ -1,10 +1,14 @@
 /* parallel.c - worker threads of a queue, and the loops that they share.
  *
- * The caller opens a region: it stores the number of workers that may enter, increments the epoch that workers poll,
- * and then takes ranges like a worker. When none is left, it closes the region, so that no other worker enters, and
- * waits for those inside; late workers are not waited for. Threads with even numbers, the caller's included, take
- * ranges from the front, the others from the back: with two threads, each mostly gets the part of a tensor that it had
- * in the last loop and that its cache still holds.
+ * A loop of n items is cut into ranges, and the ranges into shares, one for each thread: thread t of T begins with the
+ * t-th part of the ranges, so that loops that follow each other over tensors of one shape give each thread the part
+ * that it has just written and that its cache still holds. A thread takes the ranges of its share from the front; when
+ * none is left, it takes those of other shares from the back.
+ *
+ * The caller opens a region: it stores the loop, increments the epoch that workers poll, and then takes ranges like a
+ * worker. When none is left, it waits for the ranges that workers have taken; workers that come later find nothing and
+ * are not waited for. Each share has a cache line of its own with the epoch in it, so that a thread changes no line of
+ * another thread's until it helps it.
  *
  * A waiting thread polls for a short time, since regions often follow each other closely, and then sleeps. A worker on
  * the caller's core sleeps at once, since polling would delay the caller: next to a busy process, a step of a small
@@ -26,17 +30,17 @@
 int64_t lg__parallel_min = 16384;
 
 #define SPIN_NS 30000
+#define RANGE_NS 2000 /* the least time that ranges of lg_grain() items take, about */
+#define MEASURED 64   /* one region of so many is measured */
 #define STACK_BYTES ((size_t)256 << 10)
 
-/* Bits of the word `inside`: workers in the region, free places, whether the caller sleeps until all have left. */
-#define INSIDE 0xFFFFu
-#define PLACE 0x10000u
-#define PLACES 0x7FFF0000u
+/* Bits of the word `finished`. */
 #define AWAITED 0x80000000u
 
-/* Increments of the word `taken`, for a range taken from the front or from the back. */
-#define FROM_FRONT UINT64_C(1)
-#define FROM_BACK (UINT64_C(1) << 32)
+/* Fields of the words `shape` and `taken`, see engine.h. */
+#define RANGE_BITS 31
+#define THREAD_BITS 10
+#define SHARE_MOST 0xFFFF
 
 /* ---- processes ---- */
 
@@ -77,32 +81,34 @@ static void begin(lg_pool *p)
 
 #if LG_FUTEX
 /* Constants of <linux/futex.h>, which some compilers do not find. */
-enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
+enum { FUTEX_WAIT_BITSET_PRIVATE = 137, FUTEX_WAKE_BITSET_PRIVATE = 138 };
 
-static void sleep_while(lg_pool *p, atomic_uint *word, unsigned value)
+/* Sleeps until *word differs from value and a wake() has a bit in common with `bits`. */
+static void sleep_while(lg_pool *p, atomic_uint *word, unsigned value, unsigned bits)
 {
         (void)p;
         while (atomic_load(word) == value)
-                syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+                syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, NULL, NULL, bits);
 }
 
-static void wake(lg_pool *p, atomic_uint *word, int threads)
+static void wake(lg_pool *p, atomic_uint *word, unsigned bits)
 {
         (void)p;
-        syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
+        syscall(SYS_futex, word, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, bits);
 }
 #else
-static void sleep_while(lg_pool *p, atomic_uint *word, unsigned value)
+static void sleep_while(lg_pool *p, atomic_uint *word, unsigned value, unsigned bits)
 {
+        (void)bits; /* unused: all waiters share one condition */
         pthread_mutex_lock(&p->lock);
         while (atomic_load(word) == value)
                 pthread_cond_wait(&p->changed, &p->lock);
         pthread_mutex_unlock(&p->lock);
 }
 
-static void wake(lg_pool *p, atomic_uint *word, int threads)
+static void wake(lg_pool *p, atomic_uint *word, unsigned bits)
 {
-        (void)word, (void)threads; /* unused: all waiters share one condition */
+        (void)word, (void)bits;
         pthread_mutex_lock(&p->lock);
         pthread_cond_broadcast(&p->changed);
         pthread_mutex_unlock(&p->lock);
@@ -161,79 +167,145 @@ static bool changes(const atomic_uint *word, unsigned value)
 
 /* ---- regions ---- */
 
-static void take_ranges(lg_pool *p, int thread)
+/* A region as a thread sees it. */
+typedef struct region {
+        unsigned epoch;
+        int threads;
+        int64_t ranges;
+        int64_t unit; /* ranges that are taken at a time; 1 unless a share has more than SHARE_MOST ranges */
+} region;
+
+static uint64_t shape_of(unsigned epoch, int64_t ranges, int threads)
 {
-        const bool back = thread % 2;
+        return (uint64_t)epoch << (RANGE_BITS + THREAD_BITS) | (uint64_t)(threads - 1) << RANGE_BITS | (uint64_t)ranges;
+}
+
+static region region_of(unsigned epoch, uint64_t shape)
+{
+        region r = {.epoch = epoch,
+                    .threads = (int)(shape >> RANGE_BITS) % (1 << THREAD_BITS) + 1,
+                    .ranges = (int64_t)(shape % (UINT64_C(1) << RANGE_BITS))};
+        r.unit = (r.ranges / r.threads + 1) / SHARE_MOST + 1;
+        return r;
+}
+
+/* Returns the first range of the share of a thread. */
+static int64_t share_start(const region *r, int thread)
+{
+        return r->ranges * thread / r->threads;
+}
+
+/* Takes a unit of the share of thread `of`, from its back or its front. Returns the unit's number in the share, or -1
+ * if none is left or the region has ended. */
+static int64_t take_unit(lg_pool *p, const region *r, int of, int64_t units, bool back)
+{
+        atomic_uint_fast64_t *word = &p->share[of].taken;
+        uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
         for (;;) {
-                const uint64_t t =
-                        atomic_fetch_add_explicit(&p->taken, back ? FROM_BACK : FROM_FRONT, memory_order_relaxed);
-                const int64_t from_front = (int64_t)(t % FROM_BACK), from_back = (int64_t)(t / FROM_BACK);
-                if (from_front + from_back >= p->ranges)
-                        return;
-                const int64_t first = (back ? p->ranges - 1 - from_back : from_front) * p->grain;
-                p->fn(p->job, first, p->n - first > p->grain ? first + p->grain : p->n, thread);
+                const unsigned epoch = (unsigned)(old >> 32);
+                if ((int)(epoch - r->epoch) > 0)
+                        return -1;
+                const uint64_t from = epoch == r->epoch ? old : (uint64_t)r->epoch << 32;
+                const int64_t front = (int64_t)(from & SHARE_MOST), behind = (int64_t)(from >> 16 & SHARE_MOST);
+                if (front + behind >= units)
+                        return -1;
+                if (atomic_compare_exchange_weak_explicit(word, &old, from + (back ? 1u << 16 : 1u),
+                                                          memory_order_acquire, memory_order_relaxed))
+                        return back ? units - 1 - behind : front;
         }
 }
 
-/* Takes ranges of the open region, if a region is open and has a free place. */
-static void help(lg_pool *p)
+/* Runs what is left of the share of thread `of`, and returns the number of ranges. */
+static int64_t run_share(lg_pool *p, const region *r, int of, int thread)
 {
-        unsigned state = atomic_load_explicit(&p->inside, memory_order_relaxed);
-        while ((state & PLACES) && !atomic_compare_exchange_weak_explicit(&p->inside, &state, state - PLACE + 1,
-                                                                          memory_order_acquire, memory_order_relaxed))
-                ;
-        if (!(state & PLACES))
+        const int64_t start = share_start(r, of), size = share_start(r, of + 1) - start;
+        const int64_t units = (size + r->unit - 1) / r->unit;
+        int64_t done = 0, u;
+        if (units == 1 && of != thread && thread > 0) /* left to `of` or to the caller: to look costs a cache line */
+                return 0;
+        while ((u = take_unit(p, r, of, units, of != thread)) >= 0)
+                for (int64_t i = u * r->unit; i < size && i < (u + 1) * r->unit; i++, done++) {
+                        const int64_t first = (start + i) * p->grain;
+                        p->fn(p->job, first, p->n - first > p->grain ? first + p->grain : p->n, thread);
+                }
+        return done;
+}
+
+/* Runs ranges until none is left: those of the own share, then those of the next threads. Returns their number. */
+static int64_t run_ranges(lg_pool *p, const region *r, int thread)
+{
+        int64_t done = 0;
+        for (int i = 0; i < r->threads; i++)
+                done += run_share(p, r, (thread + i) % r->threads, thread);
+        return done;
+}
+
+/* Runs ranges of the region of this epoch, if it is open and has a share for this thread. */
+static void help(lg_pool *p, unsigned epoch, int thread)
+{
+        const uint64_t shape = atomic_load_explicit(&p->shape, memory_order_relaxed);
+        const region r = region_of(epoch, shape);
+        if (thread >= r.threads || shape != shape_of(epoch, r.ranges, r.threads))
                 return;
-        take_ranges(p, (int)((state & PLACES) / PLACE));
-        state = atomic_fetch_sub_explicit(&p->inside, 1, memory_order_release);
-        if (state == (AWAITED | 1))
-                wake(p, &p->inside, 1);
+        const int64_t opened = thread == 1 ? atomic_load_explicit(&p->opened, memory_order_relaxed) : 0;
+        if (opened)
+                atomic_store_explicit(&p->delay, nanoseconds() - opened, memory_order_relaxed);
+        const int64_t done = run_ranges(p, &r, thread);
+        if (done && (atomic_fetch_add_explicit(&p->finished, (unsigned)done, memory_order_acq_rel) & AWAITED))
+                wake(p, &p->finished, 1);
+}
+
+static unsigned wake_bit(int thread)
+{
+        return 1u << thread % 32;
 }
 
 static void *work(void *user)
 {
-        lg_pool *p = user;
+        const struct lg_worker *me = user;
+        lg_pool *p = me->pool;
+        atomic_uint_fast64_t *asleep = &p->asleep[me->thread / 64];
+        const uint64_t bit = UINT64_C(1) << me->thread % 64;
         for (;;) {
-                const unsigned seen = atomic_load_explicit(&p->epoch, memory_order_acquire);
+                const unsigned epoch = atomic_load_explicit(&p->epoch, memory_order_acquire);
                 if (atomic_load_explicit(&p->stop, memory_order_relaxed))
                         return NULL;
-                help(p);
-                if (!shares_core(&p->caller_core) && changes(&p->epoch, seen))
+                help(p, epoch, me->thread);
+                if (!shares_core(&p->caller_core) && changes(&p->epoch, epoch))
                         continue;
-                /* Sequentially consistent, as in raise_epoch(): either raise_epoch() counts this worker as asleep, or
-                 * sleep_while() sees the new epoch. */
-                atomic_fetch_add(&p->asleep, 1);
-                sleep_while(p, &p->epoch, seen);
-                atomic_fetch_sub(&p->asleep, 1);
+                /* Sequentially consistent, as in raise_epoch(): either raise_epoch() sees that this worker is asleep,
+                 * or sleep_while() sees the new epoch. */
+                atomic_fetch_or(asleep, bit);
+                sleep_while(p, &p->epoch, epoch, wake_bit(me->thread));
+                atomic_fetch_and(asleep, ~bit);
         }
 }
 
-/* Notifies `wanted` workers of a new epoch: wakes sleeping ones if fewer are awake. */
-static void raise_epoch(lg_pool *p, int wanted)
+/* Starts a new epoch, and wakes those of the threads 1 to `last` that sleep. */
+static void raise_epoch(lg_pool *p, int last)
 {
+        unsigned bits = 0;
         atomic_fetch_add(&p->epoch, 1);
-        const int asleep = wanted - (p->workers - atomic_load(&p->asleep));
-        if (asleep > 0)
-                wake(p, &p->epoch, asleep);
+        for (int i = 0; i <= last / 64; i++) {
+                uint64_t asleep = atomic_load(&p->asleep[i]);
+                if (i == last / 64 && last % 64 < 63)
+                        asleep &= (UINT64_C(2) << last % 64) - 1;
+                bits |= (unsigned)(asleep | asleep >> 32);
+        }
+        if (bits)
+                wake(p, &p->epoch, bits);
 }
 
-static void open_region(lg_pool *p, int places)
+/* Waits until workers have finished `wanted` ranges. */
+static void await_finished(lg_pool *p, unsigned wanted)
 {
-        atomic_store_explicit(&p->taken, 0, memory_order_relaxed);
-        atomic_store_explicit(&p->caller_core, core_now(), memory_order_relaxed);
-        atomic_store_explicit(&p->inside, (unsigned)places * PLACE, memory_order_release);
-        raise_epoch(p, places);
-}
-
-static void close_region(lg_pool *p)
-{
-        unsigned state = atomic_fetch_and_explicit(&p->inside, INSIDE, memory_order_acquire) & INSIDE;
-        while (state & INSIDE) {
-                if (!changes(&p->inside, state) &&
-                    atomic_compare_exchange_strong_explicit(&p->inside, &state, state | AWAITED, memory_order_acquire,
-                                                            memory_order_acquire))
-                        sleep_while(p, &p->inside, state | AWAITED);
-                state = atomic_load_explicit(&p->inside, memory_order_acquire);
+        for (;;) {
+                unsigned state = atomic_load_explicit(&p->finished, memory_order_acquire);
+                if ((state & ~AWAITED) == wanted)
+                        return;
+                if ((state & AWAITED) || (!changes(&p->finished, state) &&
+                                          atomic_compare_exchange_strong(&p->finished, &state, state | AWAITED)))
+                        sleep_while(p, &p->finished, state | AWAITED, 1);
         }
 }
 
@@ -251,17 +323,19 @@ static void close_region(lg_pool *p)
  * may not fit into a small stack. */
 static bool make_worker(lg_pool *p)
 {
+        struct lg_worker *me = &p->worker[p->workers];
         int error = 1;
+        *me = (struct lg_worker){.pool = p, .thread = p->workers + 1};
 #ifndef SANITIZED
         pthread_attr_t small;
         if (pthread_attr_init(&small) == 0) {
                 error = pthread_attr_setstacksize(&small, STACK_BYTES);
                 if (!error)
-                        error = pthread_create(&p->id[p->workers], &small, work, p);
+                        error = pthread_create(&p->id[p->workers], &small, work, me);
                 pthread_attr_destroy(&small);
         }
 #endif
-        if (error && pthread_create(&p->id[p->workers], NULL, work, p) != 0)
+        if (error && pthread_create(&p->id[p->workers], NULL, work, me) != 0)
                 return false;
         p->workers++;
         return true;
@@ -308,12 +382,47 @@ static lg_pool *pool_enter(lg_queue *q)
         return atomic_exchange_explicit(&e->pool.busy, true, memory_order_acquire) ? NULL : &e->pool;
 }
 
-static void run_region(lg_pool *p, int threads)
+/* Returns how many threads pay for a loop, since each should run for longer than a range takes to reach it. */
+static int threads_that_pay(const lg_pool *p, int64_t ranges, int threads)
 {
-        const int places = make_workers(p, p->ranges < threads ? (int)p->ranges - 1 : threads - 1, threads);
-        open_region(p, places);
-        take_ranges(p, 0);
-        close_region(p);
+        const int64_t least = 1 + (int64_t)(p->delay_ns / RANGE_NS), pay = ranges / least;
+        return pay >= threads || p->regions % MEASURED == 0 ? threads : pay < 1 ? 1 : (int)pay;
+}
+
+/* Starts or ends the measurement of the time after which worker 1, if awake, begins. Keeps the least of the last ones,
+ * since other programs on its core delay it. */
+static void measure_begin(lg_pool *p)
+{
+        const bool awake = p->workers > 0 && !(atomic_load_explicit(&p->asleep[0], memory_order_relaxed) & 2);
+        atomic_store_explicit(&p->delay, 0, memory_order_relaxed);
+        atomic_store_explicit(&p->opened, awake ? nanoseconds() : 0, memory_order_relaxed);
+}
+
+static void measure_end(lg_pool *p)
+{
+        const double delay = (double)atomic_load_explicit(&p->delay, memory_order_relaxed);
+        atomic_store_explicit(&p->opened, 0, memory_order_relaxed);
+        if (delay > 0)
+                p->delay_ns =
+                        p->delay_ns == 0 || delay < p->delay_ns ? delay : p->delay_ns + (delay - p->delay_ns) / 16;
+}
+
+static void run_region(lg_pool *p, int64_t ranges, int threads)
+{
+        const int workers = make_workers(p, ranges < threads ? (int)ranges - 1 : threads - 1, threads);
+        const unsigned epoch = atomic_load_explicit(&p->epoch, memory_order_relaxed) + 1;
+        const uint64_t shape = shape_of(epoch, ranges, workers + 1);
+        const region r = region_of(epoch, shape);
+        const bool measured = p->regions++ % MEASURED == 0;
+        if (measured)
+                measure_begin(p);
+        atomic_store_explicit(&p->finished, 0, memory_order_relaxed);
+        atomic_store_explicit(&p->caller_core, core_now(), memory_order_relaxed);
+        atomic_store_explicit(&p->shape, shape, memory_order_relaxed);
+        raise_epoch(p, workers);
+        await_finished(p, (unsigned)(ranges - run_ranges(p, &r, 0)));
+        if (measured)
+                measure_end(p);
 }
 
 static bool run_with_others(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const void *job)
@@ -326,8 +435,7 @@ static bool run_with_others(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *
         p->job = job;
         p->n = n;
         p->grain = grain;
-        p->ranges = ranges;
-        run_region(p, q->threads);
+        run_region(p, ranges, threads_that_pay(p, ranges, q->threads));
         atomic_store_explicit(&p->busy, false, memory_order_release);
         return true;
 }

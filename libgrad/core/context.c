@@ -1,5 +1,4 @@
 /* context.c - a context's objects, threads, random state and settings, and the default memory hooks. */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/core.h"
@@ -114,21 +113,6 @@ bool lg__may_end(lg_ctx *c, const char *op)
         return !c->observing ||
                lg__fail(c, LG_ERR_STATE,
                         "%s: a function given to lg_set_trace cannot do that; do it after the call that is traced", op);
-}
-
-int lg__processors(void)
-{
-        cpu_set_t set;
-        return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
-}
-
-/* far more threads than cores only add cost, so the number is limited */
-int lg__threads_for(int asked)
-{
-        const char *text = getenv("OMP_NUM_THREADS");
-        long given = asked <= 0 && text ? strtol(text, NULL, 10) : asked; /* "4,2" gives 4, the outermost level */
-        int most = 4 * lg__processors() > 16 ? 4 * lg__processors() : 16;
-        return given <= 0 ? lg__processors() : given < most ? (int)given : most;
 }
 
 void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes)

@@ -270,8 +270,11 @@ static inline bool lg__enter(lg_ctx *c)
         return lg__ok(c);
 }
 
-/* Returns the number of CPUs that this process may use. */
+/* Returns how many cores this process may use: those of its affinity mask, a core with two hardware threads once, and
+ * no more than the CPU time that its cgroups allow; at least 1. lg__processors_under() reads /proc and /sys of a
+ * folder, for tests. */
 int lg__processors(void);
+int lg__processors_under(const char *root);
 /* Returns the number of threads: `asked`, limited, or if 0 that of OMP_NUM_THREADS or the number of CPUs. */
 int lg__threads_for(int asked);
 /* Returns false and sets LG_ERR_STATE while a function given to lg_set_trace() runs, because the traced call still

@@ -108,6 +108,7 @@ typedef struct limits {
         double flops;         /* most FLOP/s measured */
         const char *flops_by; /* description of how `flops` was measured */
         double memory, cache; /* bytes/s of a copy, reads plus writes */
+        double round_trip;    /* seconds of a word from one thread to another and back; 0: one thread, or not the CPU */
 } limits;
 /* Measures the limits of a device, each for about a quarter of `seconds`. Returns false after an error of c. */
 bool limits_measure(limits *ret, lg_ctx *c, lg_device device, double seconds);

@@ -32,8 +32,9 @@ static void json_head(const limits *l, const char *device, const char *model)
 {
         printf("{\"peer\": \"libgrad\", \"version\": \"%s\", \"device\": \"%s\", \"model\": \"", lg_version(), device);
         print_text(model);
-        printf("\", \"threads\": %d, \"flops\": %.6g, \"flops_by\": \"%s\", \"memory\": %.6g, \"cache\": %.6g}\n",
-               l->threads, l->flops, l->flops_by, l->memory, l->cache);
+        printf("\", \"threads\": %d, \"flops\": %.6g, \"flops_by\": \"%s\", \"memory\": %.6g, \"cache\": %.6g, "
+               "\"round_trip\": %.6g}\n",
+               l->threads, l->flops, l->flops_by, l->memory, l->cache, l->round_trip);
 }
 
 static void json_item(const item *it, const result *r, const limits *l)
@@ -75,8 +76,11 @@ static void print_share(double share)
 static void table_head(const limits *l, const char *device, const char *model)
 {
         printf("libgrad %s, %s (%s), %d threads\n", lg_version(), device, model, l->threads);
-        printf("limits: %.0f GFLOP/s (%s), copies %.1f GB/s in memory and %.0f GB/s in cache\n\n", l->flops * 1e-9,
+        printf("limits: %.0f GFLOP/s (%s), copies %.1f GB/s in memory and %.0f GB/s in cache", l->flops * 1e-9,
                l->flops_by, l->memory * 1e-9, l->cache * 1e-9);
+        if (l->round_trip > 0)
+                printf(", %.2f us for a word from core to core and back", l->round_trip * 1e6);
+        printf("\n\n");
         printf("%-25s %9s  %-21s %11s  %7s  %7s  %10s\n", "", "median", "quartiles", "per second", "FLOP/s", "bytes/s",
                "peak, MB");
 }

@@ -96,4 +96,9 @@
 #include "grad/group.h"
 #include "grad/parallel.h"
 
+/* Editors that know C, such as those with clangd, show each call with its arguments and options if this is defined. */
+#ifdef LG_DOCUMENTATION
+#include "grad/editor.h"
+#endif
+
 #endif

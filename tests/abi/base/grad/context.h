@@ -218,8 +218,9 @@ LG_API void lg_set_random_state(lg_ctx *c, lg_random_state state); /* restores i
 /* ---- threads and precision ---- */
 
 /* Sets the maximum number of threads that a CPU kernel uses. 0 means $OMP_NUM_THREADS or, if that is not set, the
- * number of cores that the process may use. Larger numbers are reduced to 16 or four times the number of cores,
- * whichever is greater. lg_threads() returns the maximum. */
+ * number of cores that the process may use by its affinity mask and the limits of its cgroup (cpu.max); two hardware
+ * threads of a core count once. Larger numbers are reduced to 16 or four times that, whichever is greater. lg_threads()
+ * returns the maximum. */
 LG_API bool lg_set_threads(lg_ctx *c, int threads);
 LG_API int lg_threads(const lg_ctx *c);
 

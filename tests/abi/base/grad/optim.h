@@ -26,10 +26,11 @@ LG_BEGIN
  * The formulas, names and defaults are those of torch.optim. In the formulas, p is an element of a parameter, g of its
  * gradient (negated if .maximize is given), and t counts the updates of the parameter from 1 on.
  *
- * Parameters are leaves that require grad, such as those that lg_parameters() lists. The optimiser keeps their handles,
- * not the list, and does not own them. The state it stores for a parameter is f64 for f64, else f32, and follows the
- * parameter to another device (lg_module_to()) in the next lg_step(). A parameter, or its memory, is listed once, and
- * is not expanded. Learning rates and options are finite and not negative; betas and rhos are below 1.
+ * Parameters are leaves that require grad, or parameters of modules, frozen or not, as lg_parameters() lists them. The
+ * optimiser keeps their handles, not the list, and does not own them; it skips frozen ones until they are unfrozen. The
+ * state it stores for a parameter is f64 for f64, else f32, and follows the parameter to another device
+ * (lg_module_to()) in the next lg_step(). A parameter, or its memory, is listed once, and is not expanded. Learning
+ * rates and options are finite and not negative; betas and rhos are below 1.
  *
  * An update that is small beside a 16-bit parameter is lost when that is rounded. With .master = true the optimiser
  * keeps an f32 copy of each f16 or bf16 parameter (master weights), updates the copy and rounds it to the parameter.
