@@ -55,7 +55,7 @@ def signature(d, macros):
     code = d.code
     if d.name in macros:
         code = re.sub(rf'\b{d.name}\b', macros[d.name].name, code)
-    code = re.sub(rf', {FILLED_IN}(?=[,)])', '', code)
+        code = re.sub(rf', {FILLED_IN}(?=[,)])', '', code)
     code = re.sub(r'const (lg_\w+_options) \*options', r'\1 options', code)
     code = re.sub(r'(\w+) \*const \*(\w+)\)', r'\1 *\2, ...)', code)
     code = re.sub(r'(lg_\w+)_in\b', r'\1', code)

@@ -2,7 +2,7 @@
 
 pages.py ROOT INCLUDE_ARGUMENTS LIBRARY_FOLDER [PYTHON]: PYTHON has torch and safetensors.
 
-Each block of C with a main() is a program. The other blocks below a heading are one program: those that begin with `static`
+Each block of C with a main() is a program. The other blocks below a heading are one program: those with `static` at the start of a line
 are functions, the others statements, which find what main() below makes. A block of text is what the blocks above it print, up
 to small differences of its numbers. Links lead to files and headings that exist. Words are spelled as aspell's British
 dictionary has them, or as in words.txt.
@@ -116,7 +116,7 @@ def check_section(page, heading, blocks):
                 wrong.append(f'{where}: the program prints\n{done.stdout}')
         elif language == 'c':
             blocks_of_c += 1
-            (functions if text.startswith('static') or text.startswith('#') else statements).append(text)
+            (functions if re.search('^(static|#)', text, re.M) else statements).append(text)
         elif language == 'text' and not (i and blocks[i - 1][0] == 'c' and re.search(r'^int main', blocks[i - 1][1], re.M)):
             texts.append(text)
     if functions or statements:

@@ -63,6 +63,10 @@ TEST_CASE(losses_far_out)
         lg_grad(LG_LIST(lg_sum(lg_slice(y, 0, 0, 3))), LG_LIST(p), .result = g);
         assert_list(lg_slice(g[0], 0, 0, 3), 1e-6, 0, -1, -4);
         assert_list(lg_slice(lg_bce(p, zero, .reduction = LG_NONE), 0, 0, 3), 1e-6, 0, 100, -log(0.75));
+        for (int target = 0; target < 2; target++) /* no probabilities */
+                for (int score = -1; score < 3; score += 3)
+                        assert_true(isnan(
+                                lg_item(lg_bce(lg_full(c, LG_SHAPE(1), score), lg_full(c, LG_SHAPE(1), target)))));
 
         lg_tensor *d = lg_from(c, ((float[]){INFINITY, -1e30f, 1, -1, 0}), LG_SHAPE(5), .requires_grad = true);
         y = lg_huber(d, zero, .reduction = LG_NONE);

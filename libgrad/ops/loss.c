@@ -159,7 +159,14 @@ static lg_tensor *bce(const operands *n, lg_tensor *log_one, lg_tensor *log_zero
         return lg_rsub_scalar(lg_add(n->w ? lg_mul(one, n->w) : one, zero), 0);
 }
 
-LOSS_OF_TWO(bce, lg_loss_options, bce(&n, bounded_log(n.x), bounded_log(lg_rsub_scalar(n.x, 1))))
+static lg_tensor *bce_of_probability(const operands *n)
+{
+        lg_tensor *outside = lg_logical_or(lg_lt_scalar(n->x, 0), lg_gt_scalar(n->x, 1));
+        lg_tensor *p = lg_where(outside, lg__constant(n->x, NAN), n->x);
+        return bce(n, bounded_log(p), bounded_log(lg_rsub_scalar(p, 1)));
+}
+
+LOSS_OF_TWO(bce, lg_loss_options, bce_of_probability(&n))
 
 /* Computes both logarithms with log_sigmoid, so that neither is a difference of large numbers. */
 static lg_tensor *bce_with_logits(const operands *n)
