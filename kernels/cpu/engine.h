@@ -15,6 +15,7 @@
 
 #define LG_MOST_WORKERS 511
 #define LG_CACHE_LINE 64
+#define LG_DELAYS 8
 
 /* Ranges of one thread's share that were taken: the low 16 bits count those from the front, which the thread itself
  * takes, the next 16 those from the back, which others take; the high half is the region's epoch. The word of an
@@ -31,8 +32,10 @@ typedef struct lg_pool {
         int refused;      /* q->threads for which the system last refused to create a worker; 0: none */
         atomic_bool busy; /* a region (a loop on several threads) is running */
         atomic_bool stop; /* workers must exit when they wake up */
-        int64_t regions;  /* opened so far */
-        double delay_ns;  /* from opening a region to the first range of worker 1, if awake; 0: not measured */
+        int unmeasured;   /* regions since the last one that was measured */
+        int64_t measured; /* number of measurements */
+        int64_t delays[LG_DELAYS], delay_ns; /* the last measured times from opening a region to the first range of
+                                                worker 1, and the least of them; 0: unknown */
         /* The region: written before it opens. Workers read `shape` at any time, the others after they have taken a
          * range, which keeps the region open. In the cache line that idle workers poll. */
         _Alignas(LG_CACHE_LINE) lg_range_fn *fn;

@@ -78,10 +78,14 @@ static lg_gemm_args product_at(const lg_gemm_args *g, int64_t i)
         return p;
 }
 
+/* Returns the arguments of tile i. Tiles follow each other by row, or by column if B is much wider than A is high, so
+ * that a thread's share reads a part of the larger one only. */
 static lg_gemm_args tile_at(const gemm_job *j, int64_t i)
 {
-        const int64_t size = (int64_t)lg_bytes_of(j->g->dtype);
-        const int64_t row = i / j->across % j->down * j->rows, col = i % j->across * j->cols;
+        const int64_t size = (int64_t)lg_bytes_of(j->g->dtype), in_batch = i % (j->down * j->across);
+        const bool by_column = j->g->n >= 2 * j->g->m;
+        const int64_t row = (by_column ? in_batch % j->down : in_batch / j->across) * j->rows;
+        const int64_t col = (by_column ? in_batch / j->down : in_batch % j->across) * j->cols;
         lg_gemm_args t = product_at(j->g, i / (j->down * j->across));
         t.m = lg_least(j->rows, t.m - row);
         t.n = lg_least(j->cols, t.n - col);

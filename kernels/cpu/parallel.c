@@ -382,29 +382,44 @@ static lg_pool *pool_enter(lg_queue *q)
         return atomic_exchange_explicit(&e->pool.busy, true, memory_order_acquire) ? NULL : &e->pool;
 }
 
-/* Returns how many threads pay for a loop, since each should run for longer than a range takes to reach it. */
+/* Returns whether the next region is to be measured: the first ones, then one of MEASURED. */
+static bool is_due(const lg_pool *p)
+{
+        return p->measured < LG_DELAYS || p->unmeasured >= MEASURED;
+}
+
+/* Returns how many threads pay for a loop, since each should run for longer than a range takes to reach it. A loop that
+ * is to be measured uses all. */
 static int threads_that_pay(const lg_pool *p, int64_t ranges, int threads)
 {
-        const int64_t least = 1 + (int64_t)(p->delay_ns / RANGE_NS), pay = ranges / least;
-        return pay >= threads || p->regions % MEASURED == 0 ? threads : pay < 1 ? 1 : (int)pay;
+        const int64_t least = 1 + p->delay_ns / RANGE_NS, pay = ranges / least;
+        return pay >= threads || is_due(p) ? threads : pay < 1 ? 1 : (int)pay;
 }
 
-/* Starts or ends the measurement of the time after which worker 1, if awake, begins. Keeps the least of the last ones,
- * since other programs on its core delay it. */
-static void measure_begin(lg_pool *p)
+/* Begins the measurement of the time after which worker 1, if awake, runs its first range, or returns false. */
+static bool measure_begin(lg_pool *p)
 {
-        const bool awake = p->workers > 0 && !(atomic_load_explicit(&p->asleep[0], memory_order_relaxed) & 2);
+        p->unmeasured++;
+        if (!is_due(p) || (atomic_load_explicit(&p->asleep[0], memory_order_relaxed) & 2))
+                return false;
         atomic_store_explicit(&p->delay, 0, memory_order_relaxed);
-        atomic_store_explicit(&p->opened, awake ? nanoseconds() : 0, memory_order_relaxed);
+        atomic_store_explicit(&p->opened, nanoseconds(), memory_order_relaxed);
+        return true;
 }
 
+/* Ends it. The least of the last times counts, since other programs on the worker's core delay it. */
 static void measure_end(lg_pool *p)
 {
-        const double delay = (double)atomic_load_explicit(&p->delay, memory_order_relaxed);
+        const int64_t delay = atomic_load_explicit(&p->delay, memory_order_relaxed);
         atomic_store_explicit(&p->opened, 0, memory_order_relaxed);
-        if (delay > 0)
-                p->delay_ns =
-                        p->delay_ns == 0 || delay < p->delay_ns ? delay : p->delay_ns + (delay - p->delay_ns) / 16;
+        if (delay <= 0)
+                return;
+        p->delays[p->measured++ % LG_DELAYS] = delay;
+        p->unmeasured = 0;
+        p->delay_ns = p->measured < LG_DELAYS ? 0 : delay;
+        for (int i = 0; i < LG_DELAYS; i++)
+                if (p->delays[i] < p->delay_ns)
+                        p->delay_ns = p->delays[i];
 }
 
 static void run_region(lg_pool *p, int64_t ranges, int threads)
@@ -413,9 +428,7 @@ static void run_region(lg_pool *p, int64_t ranges, int threads)
         const unsigned epoch = atomic_load_explicit(&p->epoch, memory_order_relaxed) + 1;
         const uint64_t shape = shape_of(epoch, ranges, workers + 1);
         const region r = region_of(epoch, shape);
-        const bool measured = p->regions++ % MEASURED == 0;
-        if (measured)
-                measure_begin(p);
+        const bool measured = workers > 0 && measure_begin(p);
         atomic_store_explicit(&p->finished, 0, memory_order_relaxed);
         atomic_store_explicit(&p->caller_core, core_now(), memory_order_relaxed);
         atomic_store_explicit(&p->shape, shape, memory_order_relaxed);

@@ -72,6 +72,7 @@ typedef struct job {
         int64_t block;      /* maximum results per task */
         int64_t row_blocks; /* by columns: tasks per innermost kept row */
         int64_t groups;     /* tasks that share the same results, each with other elements */
+        bool groups_first;  /* tasks of one group follow each other, as in memory: rows were written by row */
         int64_t group;      /* maximum reduced elements per task */
         double *mean;       /* VAR, STD: mean of each result after the first pass; before, its first element */
         bool to_mean;       /* the first pass of VAR and STD is running */
@@ -183,7 +184,8 @@ static void emit(const job *j, int64_t k, int64_t n, const cell *from)
 static void run_task(const job *j, int64_t task)
 {
         cell cells[COLUMNS];
-        int64_t g = task % j->groups, b = task / j->groups, count = j->kept.count;
+        int64_t g = j->groups_first ? task / j->row_blocks : task % j->groups;
+        int64_t b = j->groups_first ? task % j->row_blocks : task / j->groups, count = j->kept.count;
         int64_t first = g * j->group, end = lg_least(first + j->group, j->reduced.count);
         int64_t k = b * j->block, n = lg_least(j->block, count - k);
         if (j->by_columns) {
@@ -234,6 +236,7 @@ static void plan(job *j)
                 j->group = GROUP;
         }
         j->groups = lg_most(1, lg_ceil_div(r, j->group));
+        j->groups_first = j->by_columns && j->kept.count == row;
 }
 
 static bool run_pass(lg_queue *q, job *j)
