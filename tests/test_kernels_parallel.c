@@ -177,6 +177,56 @@ TEST_CASE(small_work_stays_with_the_caller)
         lg_pool_close(&e.pool);
 }
 
+/* Which thread ran each range of a loop in which all threads meet. */
+typedef struct places {
+        meeting all;
+        int thread[MOST_THREADS];
+} places;
+
+static void meet_at(const void *user, int64_t first, int64_t end, int thread)
+{
+        places *p = (places *)(uintptr_t)user;
+        p->thread[first] = thread;
+        meet(&p->all, first, end, thread);
+}
+
+TEST_CASE(a_thread_begins_with_its_share)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 5, .memo = &e};
+        for (int i = 0; i < 50; i++) {
+                places p = {.all = {.parts = 5}};
+                e.pool.delay_ns = 0;
+                lg_parallel(&q, 5, 1, meet_at, &p);
+                for (int t = 0; t < 5; t++)
+                        assert_int_equal(p.thread[t], t);
+        }
+        lg_pool_close(&e.pool);
+}
+
+/* A loop that is shorter than a thread is away stays with the caller, until that is measured again. */
+TEST_CASE(threads_that_do_not_pay)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 2, .memo = &e};
+        assert_int_equal(who_meets(&q, 2), 3);
+        e.pool.measured = LG_DELAYS;
+        e.pool.unmeasured = 0;
+        e.pool.delay_ns = 1000000000;
+        for (int i = 0; i < 60; i++) {
+                meeting m = {.parts = 1};
+                lg_parallel(&q, 100, 1, meet, &m);
+                assert_int_equal(m.seen, 1);
+        }
+        const double start = seconds();
+        while (e.pool.delay_ns == 1000000000 && seconds() - start < PATIENCE) {
+                meeting m = {.parts = 1};
+                lg_parallel(&q, 100, 1, meet, &m);
+        }
+        assert_true(e.pool.delay_ns < 1000000000 && e.pool.measured > LG_DELAYS);
+        lg_pool_close(&e.pool);
+}
+
 typedef struct nest {
         lg_queue *q;
         pthread_t caller;

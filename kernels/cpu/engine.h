@@ -32,7 +32,7 @@ typedef struct lg_pool {
         int refused;      /* q->threads for which the system last refused to create a worker; 0: none */
         atomic_bool busy; /* a region (a loop on several threads) is running */
         atomic_bool stop; /* workers must exit when they wake up */
-        int unmeasured;   /* regions since the last one that was measured */
+        int unmeasured;   /* loops since the last one that was measured */
         int64_t measured; /* number of measurements */
         int64_t delays[LG_DELAYS], delay_ns; /* the last measured times from opening a region to the first range of
                                                 worker 1, and the least of them; 0: unknown */

@@ -399,7 +399,6 @@ static int threads_that_pay(const lg_pool *p, int64_t ranges, int threads)
 /* Begins the measurement of the time after which worker 1, if awake, runs its first range, or returns false. */
 static bool measure_begin(lg_pool *p)
 {
-        p->unmeasured++;
         if (!is_due(p) || (atomic_load_explicit(&p->asleep[0], memory_order_relaxed) & 2))
                 return false;
         atomic_store_explicit(&p->delay, 0, memory_order_relaxed);
@@ -448,9 +447,12 @@ static bool run_with_others(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *
         p->job = job;
         p->n = n;
         p->grain = grain;
-        run_region(p, ranges, threads_that_pay(p, ranges, q->threads));
+        p->unmeasured += !is_due(p); /* also by loops of one thread, or they would never be measured again */
+        const int threads = threads_that_pay(p, ranges, q->threads);
+        if (threads > 1)
+                run_region(p, ranges, threads);
         atomic_store_explicit(&p->busy, false, memory_order_release);
-        return true;
+        return threads > 1;
 }
 
 void lg_parallel(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const void *job)
