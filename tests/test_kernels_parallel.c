@@ -109,11 +109,17 @@ static void meet(const void *user, int64_t first, int64_t end, int thread)
         }
 }
 
+static void delay_by(lg_engine *e, int64_t nanoseconds)
+{
+        for (int i = 1; i < MOST_THREADS; i++)
+                e->pool.delay[i] = nanoseconds;
+}
+
 /* The numbers of the threads that meet, as bits; 0: they do not all come. */
 static unsigned who_meets(lg_queue *q, int parts)
 {
         meeting m = {.parts = parts};
-        ((lg_engine *)q->memo)->pool.delay_ns = 0; /* however busy the machine is */
+        delay_by(q->memo, 0); /* however busy the machine is */
         lg_parallel(q, parts, 1, meet, &m);
         return m.late ? 0 : m.seen;
 }
@@ -196,7 +202,7 @@ TEST_CASE(a_thread_begins_with_its_share)
         lg_queue q = {.threads = 5, .memo = &e};
         for (int i = 0; i < 50; i++) {
                 places p = {.all = {.parts = 5}};
-                e.pool.delay_ns = 0;
+                delay_by(&e, 0);
                 lg_parallel(&q, 5, 1, meet_at, &p);
                 for (int t = 0; t < 5; t++)
                         assert_int_equal(p.thread[t], t);
@@ -225,27 +231,54 @@ static bool keep_apart(const lg_pool *p, bool restore)
         return n == 2;
 }
 
-/* A loop that is shorter than a thread is away stays with the caller, until that is measured again. */
+/* The threads of a loop of 100 ranges when no measurement is due, as bits; those of the bits `expected` wait for each
+ * other. */
+static unsigned who_pays(lg_queue *q, int expected)
+{
+        lg_pool *p = &((lg_engine *)q->memo)->pool;
+        meeting m = {.parts = __builtin_popcount((unsigned)expected)};
+        p->measured = 8;
+        p->unmeasured = 0;
+        lg_parallel(q, 100, 1, meet, &m);
+        return m.late ? 0 : m.seen;
+}
+
+/* A loop that is shorter than a thread is away stays with those that are nearer. */
 TEST_CASE(threads_that_do_not_pay)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 4, .memo = &e};
+        assert_int_equal(who_meets(&q, 4), 15);
+        delay_by(&e, 1000000);
+        assert_int_equal(who_pays(&q, 1), 1);
+        delay_by(&e, 1000); /* less than a range takes */
+        assert_int_equal(who_pays(&q, 15), 15);
+        e.pool.delay[3] = 1000000;
+        assert_int_equal(who_pays(&q, 7), 7);
+        e.pool.delay[1] = 98000; /* two shares of 50 ranges take 100 us each */
+        assert_int_equal(who_pays(&q, 3), 3);
+        e.pool.delay[1] = 101000;
+        assert_int_equal(who_pays(&q, 1), 1);
+        lg_pool_close(&e.pool);
+}
+
+TEST_CASE(delays_are_measured_again)
 {
         lg_engine e = {0};
         lg_queue q = {.threads = 2, .memo = &e};
         assert_int_equal(who_meets(&q, 2), 3);
-        e.pool.measured = LG_DELAYS;
+        delay_by(&e, 1000000);
+        e.pool.measured = 8;
         e.pool.unmeasured = 0;
-        e.pool.delay_ns = 1000000000;
-        for (int i = 0; i < 60; i++) {
-                meeting m = {.parts = 1};
-                lg_parallel(&q, 100, 1, meet, &m);
-                assert_int_equal(m.seen, 1);
-        }
         const double start = seconds();
         if (keep_apart(&e.pool, false)) {
-                while (e.pool.measured == LG_DELAYS && seconds() - start < PATIENCE) {
+                while (e.pool.measured == 8 && seconds() - start < PATIENCE) {
                         meeting m = {.parts = e.pool.unmeasured < 64 ? 1 : 2};
                         lg_parallel(&q, 100, 1, meet, &m);
+                        assert_true(e.pool.unmeasured >= 64 || e.pool.measured > 8 || m.seen == 1);
                 }
-                assert_true(e.pool.delay_ns < 1000000000 && e.pool.measured > LG_DELAYS);
+                assert_true(e.pool.measured == 9 && e.pool.unmeasured == 0);
+                assert_true(e.pool.delay[1] > 0 && e.pool.delay[1] <= 1125000);
         }
         keep_apart(&e.pool, true);
         lg_pool_close(&e.pool);

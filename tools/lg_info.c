@@ -4,6 +4,7 @@
  */
 #include <string.h>
 #include "lg_info.h"
+#include "round_trip.h"
 
 /* Discards a result that a benchmark does not need. */
 static void drop(const void *result)
@@ -178,8 +179,11 @@ static void print_devices(lg_ctx *c, bool bench)
                 printf("no CUDA: %s\n", lg_error(c));
                 lg_clear_error(c);
         }
-        if (bench)
+        if (bench) {
                 measure_all(c, all, count);
+                putchar('\n');
+                print_round_trips();
+        }
         if (lg_error(c))
                 fprintf(stderr, "lg-info: %s\n", lg_error(c));
 }

@@ -15,13 +15,13 @@
 
 #define LG_MOST_WORKERS 511
 #define LG_CACHE_LINE 64
-#define LG_DELAYS 8
 
 /* Ranges of one thread's share that were taken: the low 16 bits count those from the front, which the thread itself
  * takes, the next 16 those from the back, which others take; the high half is the region's epoch. The word of an
  * earlier epoch means that nothing was taken yet, so nobody resets it. */
 typedef struct lg_share {
         _Alignas(LG_CACHE_LINE) atomic_uint_fast64_t taken;
+        atomic_int_fast64_t delay; /* the thread's own, of the last region that was measured; 0: none */
 } lg_share;
 
 /* Worker threads of a queue; parallel.c describes the protocol. All zero: no workers yet. Members without atomic type
@@ -32,10 +32,8 @@ typedef struct lg_pool {
         int refused;      /* q->threads for which the system last refused to create a worker; 0: none */
         atomic_bool busy; /* a region (a loop on several threads) is running */
         atomic_bool stop; /* workers must exit when they wake up */
-        int unmeasured;   /* loops since the last one that was measured */
         int64_t measured; /* number of measurements */
-        int64_t delays[LG_DELAYS], delay_ns; /* the last measured times from opening a region to the first range of
-                                                worker 1, and the least of them; 0: unknown */
+        int unmeasured;   /* loops since the last one */
         /* The region: written before it opens. Workers read `shape` at any time, the others after they have taken a
          * range, which keeps the region open. In the cache line that idle workers poll. */
         _Alignas(LG_CACHE_LINE) lg_range_fn *fn;
@@ -44,10 +42,11 @@ typedef struct lg_pool {
         atomic_uint_fast64_t shape; /* low 31 bits: ranges; the next 10: threads - 1; the rest: bits of the epoch */
         atomic_uint epoch;          /* number of regions so far; idle workers wait for a change */
         atomic_int caller_core;     /* core on which the last region was opened */
+        atomic_int_fast64_t opened; /* when the region was opened, if it is measured, or 0 */
         /* Ranges that workers have finished, and in the highest bit, whether the caller sleeps until one reports. */
         _Alignas(LG_CACHE_LINE) atomic_uint finished;
-        _Alignas(LG_CACHE_LINE) atomic_int_fast64_t opened; /* when a measured region was opened; 0: it is not */
-        atomic_int_fast64_t delay;                          /* the measured delay */
+        int64_t delay[LG_MOST_WORKERS + 1]; /* nanoseconds from opening a region to the first range of each worker:
+                                               about the least of the last measurements; 0: unknown */
         _Alignas(LG_CACHE_LINE) atomic_uint_fast64_t asleep[(LG_MOST_WORKERS + 63) / 64]; /* a bit for each worker */
         lg_share share[LG_MOST_WORKERS + 1];                                              /* of the caller, and so on */
         pthread_t id[LG_MOST_WORKERS];

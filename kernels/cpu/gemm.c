@@ -9,6 +9,7 @@
 #define SMALL_TILE (2 * LG_PARALLEL_WORK)
 #define TILES_OF_A_THREAD 4
 #define COPIES_OF_A_THREAD 2
+#define LEAST_COPIED_FOR 512 /* rows of tiles, if each copies its columns of B: so that copying takes little */
 
 /* Job that multiplies a batch, split into tiles of C. */
 typedef struct gemm_job {
@@ -29,8 +30,8 @@ static int64_t halved(int64_t size, int64_t step)
         return lg_ceil_div(size, 2 * step) * step;
 }
 
-/* Splits C by halving the longer side to multiples of a register block. Columns are split first if each tile copies its
- * own columns of B; rows, until each thread has some, if B is read in place, as in elementwise loops over C. */
+/* Splits C by halving a side to multiples of a register block: rows, until each thread has some, as in loops over the
+ * rows of A and C; then the longer side, or columns if each tile copies its own columns of B. */
 static void cut_tiles(gemm_job *j, int64_t batches, int threads)
 {
         const int64_t step = LG_BLOCK_VECTORS * LG_LANES_f32;
@@ -46,7 +47,8 @@ static void cut_tiles(gemm_job *j, int64_t batches, int threads)
                 const double least = j->tiles < threads ? LEAST_TILE : SMALL_TILE;
                 if (j->tiles >= wanted || work_of(g, j->rows, j->cols) <= 2 * least)
                         return;
-                const bool down = j->algorithm == LG_BY_ROWS && j->down < threads && j->rows >= 4 * LG_BLOCK_ROWS;
+                const int64_t least_rows = j->algorithm == LG_BY_ROWS ? 4 * LG_BLOCK_ROWS : LEAST_COPIED_FOR;
+                const bool down = batches * j->down < threads && j->rows >= least_rows;
                 const bool wide = !down && j->cols > (j->algorithm == LG_BY_STRIPS ? 2 * step : j->rows);
                 if (!wide && j->rows > LG_BLOCK_ROWS)
                         j->rows = halved(j->rows, j->rows > 8 * LG_BLOCK_ROWS ? LG_BLOCK_ROWS : 1);

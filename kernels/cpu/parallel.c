@@ -31,7 +31,8 @@ int64_t lg__parallel_min = 16384;
 
 #define SPIN_NS 30000
 #define RANGE_NS 2000 /* the least time that ranges of lg_grain() items take, about */
-#define MEASURED 64   /* one region of so many is measured */
+#define FIRST 8       /* so many regions are measured at first, */
+#define MEASURED 64   /* then one of so many loops */
 #define STACK_BYTES ((size_t)256 << 10)
 
 /* Bits of the word `finished`. */
@@ -247,9 +248,9 @@ static void help(lg_pool *p, unsigned epoch, int thread)
         const region r = region_of(epoch, shape);
         if (thread >= r.threads || shape != shape_of(epoch, r.ranges, r.threads))
                 return;
-        const int64_t opened = thread == 1 ? atomic_load_explicit(&p->opened, memory_order_relaxed) : 0;
+        const int64_t opened = atomic_load_explicit(&p->opened, memory_order_relaxed);
         if (opened)
-                atomic_store_explicit(&p->delay, nanoseconds() - opened, memory_order_relaxed);
+                atomic_store_explicit(&p->share[thread].delay, nanoseconds() - opened, memory_order_relaxed);
         const int64_t done = run_ranges(p, &r, thread);
         if (done && (atomic_fetch_add_explicit(&p->finished, (unsigned)done, memory_order_acq_rel) & AWAITED))
                 wake(p, &p->finished, 1);
@@ -281,17 +282,24 @@ static void *work(void *user)
         }
 }
 
-/* Starts a new epoch, and wakes those of the threads 1 to `last` that sleep. */
-static void raise_epoch(lg_pool *p, int last)
+/* Returns bits by which those of the threads 1 to `last` wake that sleep; 0 if none does. */
+static unsigned sleepers(lg_pool *p, int last)
 {
         unsigned bits = 0;
-        atomic_fetch_add(&p->epoch, 1);
         for (int i = 0; i <= last / 64; i++) {
                 uint64_t asleep = atomic_load(&p->asleep[i]);
                 if (i == last / 64 && last % 64 < 63)
                         asleep &= (UINT64_C(2) << last % 64) - 1;
                 bits |= (unsigned)(asleep | asleep >> 32);
         }
+        return bits;
+}
+
+/* Starts a new epoch, and wakes those of the threads 1 to `last` that sleep. */
+static void raise_epoch(lg_pool *p, int last)
+{
+        atomic_fetch_add(&p->epoch, 1);
+        const unsigned bits = sleepers(p, last);
         if (bits)
                 wake(p, &p->epoch, bits);
 }
@@ -382,43 +390,48 @@ static lg_pool *pool_enter(lg_queue *q)
         return atomic_exchange_explicit(&e->pool.busy, true, memory_order_acquire) ? NULL : &e->pool;
 }
 
-/* Returns whether the next region is to be measured: the first ones, then one of MEASURED. */
+/* Returns whether the next region is to be measured. */
 static bool is_due(const lg_pool *p)
 {
-        return p->measured < LG_DELAYS || p->unmeasured >= MEASURED;
+        return p->measured < FIRST || p->unmeasured >= MEASURED;
 }
 
-/* Returns how many threads pay for a loop, since each should run for longer than a range takes to reach it. A loop that
- * is to be measured uses all. */
+/* Returns how many threads pay for a loop, since each should run for longer than a range takes to reach the slowest of
+ * them. A loop that is to be measured uses all. */
 static int threads_that_pay(const lg_pool *p, int64_t ranges, int threads)
 {
-        const int64_t least = 1 + p->delay_ns / RANGE_NS, pay = ranges / least;
-        return pay >= threads || is_due(p) ? threads : pay < 1 ? 1 : (int)pay;
+        int64_t slowest = 0;
+        for (int pay = 1; pay < threads && pay < ranges && !is_due(p); pay++) {
+                slowest = p->delay[pay] > slowest ? p->delay[pay] : slowest;
+                if (ranges / (pay + 1) < 1 + slowest / RANGE_NS)
+                        return pay;
+        }
+        return threads;
 }
 
-/* Begins the measurement of the time after which worker 1, if awake, runs its first range, or returns false. */
-static bool measure_begin(lg_pool *p)
+/* Begins to measure the times after which workers run their first ranges, or returns false if one of them sleeps. */
+static bool measure_begin(lg_pool *p, int workers)
 {
-        if (!is_due(p) || (atomic_load_explicit(&p->asleep[0], memory_order_relaxed) & 2))
+        if (workers == 0 || !is_due(p) || sleepers(p, workers))
                 return false;
-        atomic_store_explicit(&p->delay, 0, memory_order_relaxed);
         atomic_store_explicit(&p->opened, nanoseconds(), memory_order_relaxed);
         return true;
 }
 
-/* Ends it. The least of the last times counts, since other programs on the worker's core delay it. */
-static void measure_end(lg_pool *p)
+/* Ends it. About the least of a worker's last times counts, since other programs on its core delay it. */
+static void measure_end(lg_pool *p, int workers)
 {
-        const int64_t delay = atomic_load_explicit(&p->delay, memory_order_relaxed);
+        bool any = false;
         atomic_store_explicit(&p->opened, 0, memory_order_relaxed);
-        if (delay <= 0)
-                return;
-        p->delays[p->measured++ % LG_DELAYS] = delay;
-        p->unmeasured = 0;
-        p->delay_ns = p->measured < LG_DELAYS ? 0 : delay;
-        for (int i = 0; i < LG_DELAYS; i++)
-                if (p->delays[i] < p->delay_ns)
-                        p->delay_ns = p->delays[i];
+        for (int t = 1; t <= workers; t++) {
+                const int64_t delay = atomic_exchange_explicit(&p->share[t].delay, 0, memory_order_relaxed);
+                const int64_t most = p->delay[t] ? p->delay[t] + p->delay[t] / 8 : delay;
+                if (delay > 0)
+                        p->delay[t] = delay < most ? delay : most;
+                any |= delay > 0;
+        }
+        p->measured += any;
+        p->unmeasured = any ? 0 : p->unmeasured;
 }
 
 static void run_region(lg_pool *p, int64_t ranges, int threads)
@@ -427,14 +440,14 @@ static void run_region(lg_pool *p, int64_t ranges, int threads)
         const unsigned epoch = atomic_load_explicit(&p->epoch, memory_order_relaxed) + 1;
         const uint64_t shape = shape_of(epoch, ranges, workers + 1);
         const region r = region_of(epoch, shape);
-        const bool measured = workers > 0 && measure_begin(p);
+        const bool measured = measure_begin(p, workers);
         atomic_store_explicit(&p->finished, 0, memory_order_relaxed);
         atomic_store_explicit(&p->caller_core, core_now(), memory_order_relaxed);
         atomic_store_explicit(&p->shape, shape, memory_order_relaxed);
         raise_epoch(p, workers);
         await_finished(p, (unsigned)(ranges - run_ranges(p, &r, 0)));
         if (measured)
-                measure_end(p);
+                measure_end(p, workers);
 }
 
 static bool run_with_others(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const void *job)

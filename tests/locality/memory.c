@@ -3,20 +3,18 @@
  * Only one thread at a time runs instrumented code (locality.c), so nothing here is atomic. */
 #include "memory.h"
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/mman.h>
 
 /* State of a line. All zero: never accessed. */
 typedef struct line {
         uint32_t readers; /* a bit for each thread that has read the line in this loop */
-        uint32_t loop : 24;
+        uint32_t loop : 23, activation : 1;
         uint32_t writer : 8; /* 1 + number of the thread that wrote last */
 } line;
 
 enum { LEAF_BITS = 24, LEAVES = 1 << (47 - 6 - LEAF_BITS) };
 
-int64_t lines_read[KINDS], bytes_accessed;
+int64_t lines_read[KINDS], activations_read[KINDS], bytes_accessed;
 static int running = -1;
 static uint32_t loop;
 static uintptr_t stack_from[MOST_THREADS], stack_to[MOST_THREADS]; /* numbers of lines */
@@ -43,7 +41,7 @@ static bool in_stack(uintptr_t number)
 
 void memory_begin_loop(void)
 {
-        loop = (loop + 1) % (1 << 24);
+        loop = (loop + 1) % (1 << 23);
         last[0] = last[1] = 0;
 }
 
@@ -63,19 +61,26 @@ static line *line_at(uintptr_t number)
         return *leaf + number % (1 << LEAF_BITS);
 }
 
+static void count(const line *l, int kind, int n)
+{
+        lines_read[kind] += n;
+        if (l->activation)
+                activations_read[kind] += n;
+}
+
 static void read_line(line *l)
 {
         const uint32_t me = 1u << running, writer = l->writer ? 1u << (l->writer - 1) : 0;
         const uint32_t others = l->loop == loop ? l->readers : 0;
         if (others & me)
                 return;
-        l->loop = loop & 0xFFFFFF;
+        l->loop = loop & 0x7FFFFF;
         l->readers = others | me;
-        lines_read[!writer ? UNWRITTEN : writer == me ? OWN : others ? SHARED : FOREIGN]++;
+        count(l, !writer ? UNWRITTEN : writer == me ? OWN : others ? SHARED : FOREIGN, 1);
         if (writer && others && !(others & (others - 1)) &&
             others != writer) { /* the first reader is no longer alone */
-                lines_read[FOREIGN]--;
-                lines_read[SHARED]++;
+                count(l, FOREIGN, -1);
+                count(l, SHARED, 1);
         }
 }
 
@@ -93,6 +98,12 @@ static void use(const void *p, size_t size, bool write)
                 else
                         read_line(line_at(i));
         }
+}
+
+void memory_mark(const void *p, size_t bytes, bool activations)
+{
+        for (uintptr_t i = (uintptr_t)p / LINE; bytes && i <= ((uintptr_t)p + bytes - 1) / LINE; i++)
+                line_at(i)->activation = activations;
 }
 
 /* ---- calls that the compiler inserts ---- */

@@ -5,6 +5,7 @@
  * takes the ranges that it would take on a core of its own, if all cores were equally fast. The pool (parallel.c) is
  * the library's: it decides which range a thread takes. */
 #include "turns.h"
+#include <core/core.h>
 #include <parallel.h>
 #include <pthread.h>
 #include <sched.h>
@@ -136,6 +137,30 @@ static void run_range(const void *job, int64_t first, int64_t end, int place)
         await_turn(me);
 }
 
+/* ---- memory of activations: that of tensors; not scratch memory of kernels ---- */
+
+static void *(*workspace)(lg_queue *q, size_t bytes);
+static bool in_workspace;
+
+static void *mark_workspace(lg_queue *q, size_t bytes)
+{
+        in_workspace = true;
+        void *p = workspace(q, bytes);
+        in_workspace = false;
+        return p;
+}
+
+lg__block *__real_lg__cache_get(lg__cache *cache, size_t bytes);
+lg__block *__wrap_lg__cache_get(lg__cache *cache, size_t bytes)
+{
+        lg__block *b = __real_lg__cache_get(cache, bytes);
+        if (b)
+                memory_mark(b->p, b->bytes, !in_workspace);
+        return b;
+}
+
+/* ---- loops ---- */
+
 void __real_lg_parallel(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const void *job);
 
 /* Replaces lg_parallel(), by the linker's --wrap. */
@@ -144,6 +169,10 @@ void __wrap_lg_parallel(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, 
         if (!loop_ended || now.fn || !q->memo || q->threads < 2 || n / 2 < grain) {
                 __real_lg_parallel(q, n, grain, fn, job);
                 return;
+        }
+        if (q->workspace != mark_workspace) {
+                workspace = q->workspace;
+                q->workspace = mark_workspace;
         }
         loop_ended(0);
         const int64_t ranges = n / grain + (n % grain > 0);

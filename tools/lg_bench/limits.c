@@ -1,16 +1,14 @@
-/* limits.c - the limits of the machine: multiplications and additions in registers, copies of arrays, round trips.
+/* limits.c - the limits of the machine: multiplications and additions in registers, copies of arrays.
  *
  * The FLOP/s are those of independent fused multiply-adds in the widest registers of the processor, on all threads at
  * once. The bytes/s are those of memcpy() on all threads at once, and count reads plus writes; for the cache, each
- * thread copies its own small array. A round trip is that of a word that two threads write by turns: about 0.1 us where
- * their cores share a cache, several times that where they do not. Devices other than the CPU are measured by libgrad's
- * products and copies, which gives lower bounds.
+ * thread copies its own small array. Devices other than the CPU are measured by libgrad's products and copies, which
+ * gives lower bounds.
  */
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <round_trip.h>
 #include "bench.h"
 
 enum { MOST_THREADS = 256, ROUNDS = 5 };
@@ -146,50 +144,6 @@ static double copy_rate(int n, size_t bytes, bool each, double seconds)
         return rate;
 }
 
-/* ---- round trips ---- */
-
-enum { TRIPS = 2000 };
-
-/* The word goes from 0 to 2 TRIPS; one thread answers even values, the other odd ones. */
-typedef struct rally {
-        _Alignas(64) atomic_int word;
-} rally;
-
-static void strike(rally *r, int first)
-{
-        for (int i = first; i < 2 * TRIPS; i += 2) {
-                for (int polls = 1; atomic_load_explicit(&r->word, memory_order_acquire) != i; polls++) {
-                        if (polls % 1024 == 0) /* both threads may be on one core */
-                                sched_yield();
-                }
-                atomic_store_explicit(&r->word, i + 1, memory_order_release);
-        }
-}
-
-static void *answer(void *p)
-{
-        strike(p, 1);
-        return NULL;
-}
-
-/* Returns the seconds of a round trip between two threads, the least of ROUNDS rounds; 0 with one thread. */
-static double round_trip(int threads)
-{
-        double least = 0;
-        for (int round = 0; round < ROUNDS && threads > 1; round++) {
-                rally r = {0};
-                pthread_t other;
-                if (pthread_create(&other, NULL, answer, &r) != 0)
-                        return 0;
-                double start = bench_now();
-                strike(&r, 0);
-                double took = (bench_now() - start) / TRIPS;
-                pthread_join(other, NULL);
-                least = round == 0 || took < least ? took : least;
-        }
-        return least;
-}
-
 /* ---- other devices ---- */
 
 static double device_seconds(lg_ctx *c, lg_tensor *a, bool product)
@@ -232,6 +186,6 @@ bool limits_measure(limits *ret, lg_ctx *c, lg_device device, double seconds)
         ret->flops_by = "fused multiplications and additions in registers";
         ret->memory = copy_rate(threads, (size_t)MEMORY_ELEMENTS * sizeof(float), false, seconds / 4);
         ret->cache = copy_rate(threads, (size_t)CACHE_ELEMENTS * sizeof(float), true, seconds / 4);
-        ret->round_trip = round_trip(threads);
+        ret->round_trip = threads > 1 ? round_trip(-1, -1) : 0;
         return ret->memory > 0 && ret->cache > 0 ? true : lg_set_error(c, LG_ERR_MEMORY, "no memory for copies");
 }
