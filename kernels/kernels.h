@@ -39,7 +39,7 @@ typedef struct lg_queue {
         int index;             /* number of the device within its type */
         int threads;           /* maximum number of threads of a kernel, at least 1 */
         bool deterministic;    /* use only kernels whose results are the same bits in every run */
-        bool tf32;             /* f32 products and convolutions may round their inputs to TF32 */
+        bool tf32, conv_tf32;  /* f32 products, or convolutions, may round their inputs to TF32 */
         lg_device_error error; /* error found by kernels on host memory; other devices keep theirs on the device */
         lg_status status;      /* first failure since the owner last cleared it */
         char message[200];

@@ -44,7 +44,7 @@ lg_ctx *lg_open_with(const lg_open_options *options)
         c->default_device = lg_cpu();
         c->threads = lg__threads_for(o.threads);
         c->random.seed = o.seed;
-        c->recording = true;
+        c->recording = c->conv_tf32 = true;
         c->up = &up;
         c->scope_ids = (uint64_t)(uintptr_t)c << 20; /* a scope of another context is not taken for one of this */
         lg__link_init(&c->objects);

@@ -18,7 +18,7 @@ import examples  # noqa: E402
 # Tests of functions that take nothing that a list could vary, or need processes or a loader's thread.
 BY_HAND = {
     'test_context.c': 'lg_version lg_default_device', 'test_split.c': 'lg_unbind', 'test_batches.c': 'lg_rng_normal',
-    'test_options.c': 'lg_memory_limit lg_deterministic lg_allow_tf32 lg_grad_mode lg_anomaly',
+    'test_options.c': 'lg_memory_limit lg_deterministic lg_allow_tf32 lg_conv_allow_tf32 lg_grad_mode lg_anomaly',
     'test_autocast.c': 'lg_autocast_mode', 'transport/collective.c': 'lg_group_local_rank lg_group_host',
     'transport/rules.c': 'lg_group_transport lg_sync_mode',
 }

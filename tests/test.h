@@ -32,6 +32,7 @@ static inline lg_ctx *open_ctx(void)
 {
         lg_ctx *c = lg_open();
         assert_non_null(c);
+        lg_set_conv_allow_tf32(c, false); /* expected values are those of f32 */
         test_device(c);
         return c;
 }

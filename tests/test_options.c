@@ -150,13 +150,16 @@ TEST_CASE(memory_says_its_dtype)
 
 TEST_CASE(what_is_set_can_be_read)
 {
-        lg_ctx *c = open_ctx();
+        lg_ctx *c = lg_open();
+        assert_true(lg_conv_allow_tf32(c) && !lg_allow_tf32(c) && !lg_deterministic(c));
         for (int on = 1; on >= 0; on--) {
                 lg_set_deterministic(c, on);
                 lg_set_allow_tf32(c, on);
+                lg_set_conv_allow_tf32(c, on);
                 lg_set_grad_mode(c, on);
                 assert_int_equal(lg_deterministic(c), on);
                 assert_int_equal(lg_allow_tf32(c), on);
+                assert_int_equal(lg_conv_allow_tf32(c), on);
                 assert_int_equal(lg_grad_mode(c), on);
         }
         assert_false(lg_anomaly(c));
@@ -171,7 +174,7 @@ TEST_CASE(what_is_set_can_be_read)
         assert_true(lg_device_equal(lg_default_device(c), lg_cpu()));
         lg_set_default_device(c, was);
         assert_true(lg_device_equal(lg_default_device(c), was));
-        assert_false(lg_deterministic(NULL) || lg_allow_tf32(NULL) || lg_grad_mode(NULL));
+        assert_false(lg_deterministic(NULL) || lg_allow_tf32(NULL) || lg_conv_allow_tf32(NULL) || lg_grad_mode(NULL));
         assert_int_equal(lg_default_device(NULL).type, LG_DEVICE_NONE);
         assert_int_equal(lg_memory_limit(NULL, lg_cpu()), 0);
         lg_close(c);

@@ -3,10 +3,10 @@
  *
  * gpu_bench [--device NAME] [--small] [--tf32] [--seconds S] [--batch N] PART...; a part is "device" (as the only part:
  * checks that the device works), "kernels", "ops", "transfers", "errors" or a model's name. --small: sizes for a
- * simulation; --tf32: f32 products may use TF32, and only these are measured by kernels and errors. Each figure is a
- * line of JSON: microseconds, bytes and operations per call. The first line lists the parts, the last one counts
- * figures, failures and figures left out when the seconds were over. Exit status 1: a figure failed, as its line says;
- * 2: wrong options; 3: figures were left out.
+ * simulation; --tf32: f32 products and convolutions may use TF32, and only these are measured by kernels and errors.
+ * Each figure is a line of JSON: microseconds, bytes and operations per call. The first line lists the parts, the last
+ * one counts figures, failures and figures left out when the seconds were over. Exit status 1: a figure failed, as its
+ * line says; 2: wrong options; 3: figures were left out.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -273,6 +273,7 @@ int main(int argc, char **argv)
                 setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
         b.c = lg_open();
         lg_set_allow_tf32(b.c, b.tf32);
+        lg_set_conv_allow_tf32(b.c, b.tf32);
         b.end = now() + seconds;
         int status = b.c ? measure_all(&b, device, argv + optind, argc - optind, batch) : 1;
         lg_close(b.c);

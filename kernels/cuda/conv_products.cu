@@ -189,7 +189,11 @@ static bool multiply(const job *j, lg_gemm_args *p, int64_t a_batch, int64_t b_b
         p->a_batch[0] = a_batch;
         p->b_batch[0] = b_batch;
         p->c_batch[0] = c_batch;
-        return lg_cuda_gemm(j->q, p);
+        const bool tf32 = j->q->tf32;
+        j->q->tf32 = j->q->conv_tf32;
+        const bool done = lg_cuda_gemm(j->q, p);
+        j->q->tf32 = tf32;
+        return done;
 }
 
 static lg_gemm_args product_of(lg_dtype t, int64_t m, int64_t n, int64_t k)

@@ -207,7 +207,7 @@ static lg_dnn_key key_of(lg_queue *q, const lg_conv_args *a, const operands *o)
         k.dtype = a->dtype;
         k.bias = a->b != NULL && a->kind == LG_CONV_FORWARD;
         k.deterministic = q->deterministic;
-        k.tf32 = q->tf32 && a->dtype == LG_F32;
+        k.tf32 = q->conv_tf32 && a->dtype == LG_F32;
         k.alignment = (int32_t)(bits & (~bits + 1));
         return k;
 }

@@ -202,6 +202,20 @@ bool lg_allow_tf32(const lg_ctx *c)
         return c && c->tf32;
 }
 
+void lg_set_conv_allow_tf32(lg_ctx *c, bool on)
+{
+        if (!lg__ok(c))
+                return;
+        c->conv_tf32 = on;
+        for (lg__device *d = c->devices; d; d = d->next)
+                d->queue->conv_tf32 = on;
+}
+
+bool lg_conv_allow_tf32(const lg_ctx *c)
+{
+        return c && c->conv_tf32;
+}
+
 void lg_clear_error(lg_ctx *c)
 {
         if (!c || c->live != LG__CTX_LIVE) /* the error of a context that is being closed must stay set */

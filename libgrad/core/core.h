@@ -187,7 +187,7 @@ struct lg_ctx {
         lg_random_state random;
         uint64_t rank_seed; /* added to the seed of random draws, different for each rank; 0 without a group */
         int threads;
-        bool deterministic, tf32;
+        bool deterministic, tf32, conv_tf32;
         bool recording;                /* grad mode: ops are recorded */
         int recomputing;               /* number of recomputed forward passes in progress (nn/recompute.c) */
         const struct lg__rerun *rerun; /* the innermost recomputed forward pass, or NULL */

@@ -49,6 +49,7 @@ static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api
         q->threads = c->threads;
         q->deterministic = c->deterministic;
         q->tf32 = c->tf32;
+        q->conv_tf32 = c->conv_tf32;
         q->workspace = scratch;
         q->release_cached = release_cached;
         q->owner = d;

@@ -305,10 +305,10 @@ static void tf32_and_repetition(void **)
         device d;
         const lg_conv_args a = args_of(rows[3], LG_CONV_FORWARD, LG_F32);
         assert_true(error_of(&d, a, true, 0) < 1e-6);
-        d.q->tf32 = true;
+        d.q->conv_tf32 = true;
         if (by_dnn())
                 assert_true(error_of(&d, a, true, 0) > 1e-5);
-        d.q->tf32 = false;
+        d.q->conv_tf32 = false;
         d.q->deterministic = true;
         const sizes s = sizes_of(a);
         void *x, *g, *w;

@@ -209,6 +209,7 @@ void call_settings(vm *m)
 {
         lg_set_deterministic(m->now->ctx, flag(m));
         lg_set_allow_tf32(m->now->ctx, flag(m));
+        lg_set_conv_allow_tf32(m->now->ctx, lg_allow_tf32(m->now->ctx));
         check_done(m, lg_set_threads(m->now->ctx, flag(m) ? 1 : dim(m)));
         FUZZ_CHECK(lg_threads(m->now->ctx) >= 1, "%d threads", lg_threads(m->now->ctx));
         check_done(m, lg_synchronize(m->now->ctx));

@@ -229,10 +229,13 @@ LG_API int lg_threads(const lg_ctx *c);
 LG_API void lg_set_deterministic(lg_ctx *c, bool on);
 LG_API bool lg_deterministic(const lg_ctx *c);
 
-/* Sets whether matrix products and convolutions of f32 tensors may round their inputs to TF32 (10 bits of mantissa) on
- * GPUs that support it, which is several times faster; off at first. lg_allow_tf32() returns whether that is on. */
+/* Sets whether matrix products of f32 tensors may round their inputs to TF32 (10 bits of mantissa) on GPUs that support
+ * it, which is several times faster; off at first, as in PyTorch. lg_allow_tf32() returns whether that is on. */
 LG_API void lg_set_allow_tf32(lg_ctx *c, bool on);
 LG_API bool lg_allow_tf32(const lg_ctx *c);
+/* The same for convolutions, transposed ones, and their derivatives; on at first, as in PyTorch. */
+LG_API void lg_set_conv_allow_tf32(lg_ctx *c, bool on);
+LG_API bool lg_conv_allow_tf32(const lg_ctx *c);
 
 /* ---- devices ----
  *
