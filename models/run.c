@@ -127,7 +127,7 @@ static lg_tensor *weighted(run *r, const lg_batch *b, lg_tensor *loss)
 static void train_step(run *r, const lg_batch *b, lg_tensor *sum)
 {
         lg_tensor *loss = NULL;
-        lg_autocast(r->c, r->amp) loss = lg_cross_entropy(lg_forward(r->net, b->x), b->y);
+        lg_autocast(r->c, (lg_dtype)r->amp) loss = lg_cross_entropy(lg_forward(r->net, b->x), b->y);
         lg_zero_grad(r->opt);
         if (r->amp == LG_F16) {
                 lg_scaler_backward(r->scaler, weighted(r, b, loss));
@@ -240,7 +240,7 @@ void run_evaluate(run *r, progress *p, figures *f)
                 lg_each_batch(b, r->test)
                 {
                         lg_tensor *scores = NULL;
-                        lg_autocast(r->c, r->amp) scores = lg_forward(r->net, b.x);
+                        lg_autocast(r->c, (lg_dtype)r->amp) scores = lg_forward(r->net, b.x);
                         lg_add_(sum, lg_cross_entropy(scores, b.y, .reduction = LG_SUM));
                         lg_tensor *predicted = lg_argmax(scores, .dims = LG_DIMS(1));
                         lg_add_(right, lg_sum(lg_eq(predicted, b.y)));

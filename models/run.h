@@ -30,7 +30,7 @@ typedef struct run {
         bool unwritten;     /* writing to an open file has failed */
         report *report;     /* confusion matrix that run_evaluate() fills, or NULL */
 
-        /* State of the run, saved in a checkpoint (except amp). */
+        /* State of the run, saved in a checkpoint. */
         int64_t step;
         int64_t epoch;           /* number of the current epoch, from 1 */
         int64_t images;          /* images of this epoch so far, over all processes */
@@ -39,7 +39,7 @@ typedef struct run {
         int64_t best_epoch;      /* epoch with the best accuracy; 0: none yet */
         int64_t schedule_number; /* number of --schedule */
         int64_t augment;         /* 1 with --augment, else 0 */
-        lg_dtype amp;            /* dtype of lg_autocast() around the network; LG_F32: no casts */
+        int64_t amp;             /* lg_dtype of lg_autocast() around the network; LG_F32: no casts */
 } run;
 
 /* The figures of an epoch: mean losses, test accuracy, seconds of training. */

@@ -21,6 +21,7 @@ void saving_begin(run *r)
         lg_checkpoint_add(k, "scaler", r->scaler);
         lg_checkpoint_add(k, "batches", r->train);
         lg_checkpoint_add_i64(k, "augment", &r->augment);
+        lg_checkpoint_add_i64(k, "amp", &r->amp);
         lg_checkpoint_add_i64(k, "schedule", &r->schedule_number);
         lg_checkpoint_add_i64(k, "epoch", &r->epoch);
         lg_checkpoint_add_i64(k, "step", &r->step);
@@ -68,7 +69,7 @@ static bool refuse(run *r)
 bool saving_resume(run *r)
 {
         const char *path = r->o->resume;
-        int64_t schedule = r->schedule_number, augment = r->augment;
+        int64_t schedule = r->schedule_number, augment = r->augment, amp = r->amp;
         if (!path || lg_error(r->c))
                 return !lg_error(r->c);
         if (!ranks_have(r, "--resume", path)) {
@@ -84,6 +85,9 @@ bool saving_resume(run *r)
         if (augment != r->augment)
                 return lg_set_error(r->c, LG_ERR_ARGUMENT, "--resume %s: it was begun with%s --augment", path,
                                     augment ? "out" : "");
+        if (amp != r->amp)
+                return lg_set_error(r->c, LG_ERR_ARGUMENT, "--resume %s: it was begun with --amp %s, not %s", path,
+                                    lg_dtype_name((lg_dtype)r->amp), r->o->amp);
         if (ranks_first(r))
                 fprintf(stderr, "%s: the run goes on after step %lld of %lld\n", path, (long long)r->step,
                         (long long)r->last_step);

@@ -106,6 +106,7 @@ augmented_runs()
                         >/dev/null 2>&1 || complain "--augment --steps $steps: exit $?"
         done
         fails 2 'it was begun with --augment' "$@" --resume "$work/shifts"
+        fails 2 'it was begun with --amp f32, not bf16' "$@" --augment --amp bf16 --resume "$work/shifts"
         "$program" "$@" --augment --workers 1 --save "$work/shifts" --resume "$work/shifts" --csv "$work/shifts.csv" >/dev/null 2>&1 ||
                 complain "--augment, resumed: exit $?"
         cmp -s "$work/augmented.0" "$work/shifts" || complain "a run with --augment that was cut and resumed ends with another file"
