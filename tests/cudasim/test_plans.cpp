@@ -26,7 +26,7 @@ const lg_dnn_library *lg_dnn_find(void);
 
 /* ---- the library, for a device that is described ---- */
 
-static cudnnBackendDescriptor_t device, config; /* config: of the plan that was tried last */
+static cudnnBackendDescriptor_t device, last; /* last: the engine of the plan that was tried last, and its settings */
 static int tried;
 static bool only_compiled; /* whether engines that compile nothing at run time are refused */
 
@@ -51,9 +51,9 @@ static cudnnStatus_t CUDNNWINAPI set(cudnnBackendDescriptor_t d, cudnnBackendAtt
                         return s;
         }
         if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) {
-                memcpy(&config, values, sizeof config);
+                memcpy(&last, values, sizeof last);
                 engine e;
-                if (only_compiled && look_at(config, &e) && !e.compiled)
+                if (only_compiled && look_at(last, &e) && !e.compiled)
                         return CUDNN_STATUS_NOT_SUPPORTED;
                 tried++;
         }
@@ -245,7 +245,7 @@ static void make_plan(lg_queue *q, const lg_dnn_key &key, bool each, std::initia
         const char *wrong = nullptr;
         if (answer != LG_DNN_DONE)
                 wrong = answer == LG_DNN_REFUSED ? "refused" : q->message;
-        else if (!look_at(config, &e))
+        else if (!look_at(last, &e))
                 wrong = "nothing is known of the engine";
         else if (e.tensor_core && key.dtype == LG_F32 && !key.tf32)
                 wrong = "TF32, which is not allowed";
