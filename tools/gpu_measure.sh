@@ -1,10 +1,17 @@
 # gpu_measure.sh - the parts kernels, steps and sanitizer of tools/gpu-check, which sources this file.
 
-# figures SECONDS COMMAND...: appends lines of JSON to $jsonl. The program ends by itself after SECONDS and reports what it
-# left out; the longer limit here is for a program that hangs.
+# figures SECONDS COMMAND...: appends lines of JSON to $jsonl. The program ends by itself after SECONDS, or before the part
+# must, and reports what it left out; the longer limit here is for a program that hangs.
 figures() {
-        local seconds=$1 code
+        local seconds code
+        seconds=$(least "$1" $((end - SECONDS - 3)))
         shift
+        if [ "$seconds" -le 0 ]; then
+                echo "- no time was left for \`${*##*/}\`" >>"$work/notes"
+                [ $state = 1 ] || state=3
+                return
+        fi
+        set -- "$@" --seconds "$seconds"
         seconds=$(least $((seconds + 60)) $((end - SECONDS))) # 60 s more, to finish a network that is being compiled
         echo "== $*" >>"$out/measure.log"
         limited "$seconds" "$@" >>"$jsonl" 2>>"$out/measure.log" </dev/null
@@ -40,20 +47,20 @@ kernels() {
 
 kernel_figures() {
         if [ $simulated = yes ]; then
-                figures "$limit" "${bench[@]}" --small --batch 2 --seconds "$limit" errors kernels transfers ops
+                figures "$limit" "${bench[@]}" --small --batch 2 errors kernels transfers ops
                 return
         fi
-        figures 60 "${bench[@]}" --seconds 60 errors transfers
-        figures 20 "${bench[@]}" --seconds 20 --tf32 errors
-        figures 60 "${bench[@]}" --seconds 60 kernels
-        [ $peer = none ] || figures 60 "${peer[@]}" --seconds 60 versions kernels transfers
+        figures 60 "${bench[@]}" errors transfers
+        figures 20 "${bench[@]}" --tf32 errors
+        figures 60 "${bench[@]}" kernels
+        [ $peer = none ] || figures 60 "${peer[@]}" versions kernels transfers
         # Alternate between libgrad and PyTorch, so that changes of the machine's speed affect both.
         for _ in 1 2; do
-                figures 10 "${bench[@]}" --seconds 10 ops
-                [ $peer = none ] || figures 10 "${peer[@]}" --seconds 10 ops
+                figures 10 "${bench[@]}" ops
+                [ $peer = none ] || figures 10 "${peer[@]}" ops
         done
-        figures 20 "${bench[@]}" --seconds 20 --tf32 kernels
-        [ $peer = none ] || figures 20 "${peer[@]}" --seconds 20 --tf32 kernels
+        figures 20 "${bench[@]}" --tf32 kernels
+        [ $peer = none ] || figures 20 "${peer[@]}" --tf32 kernels
 }
 
 steps() {
@@ -61,20 +68,22 @@ steps() {
 }
 
 step_figures() {
-        local models=(mlp lenet cnn resnet18) tf32
+        local models=(mlp lenet cnn resnet18) tf32 runs=2
         if [ $simulated = yes ]; then
-                figures "$limit" "${bench[@]}" --small --batch 2 --seconds "$limit" mlp lenet
+                figures "$limit" "${bench[@]}" --small --batch 2 mlp lenet
                 return
         fi
-        [ $peer = none ] || figures 5 "${peer[@]}" --seconds 5 versions
+        [ $peer = none ] || figures 5 "${peer[@]}" versions
         for _ in 1 2; do
                 for tf32 in '' --tf32; do
-                        figures 15 "${bench[@]}" --seconds 15 $tf32 "${models[@]}"
-                        [ $peer = none ] || figures 20 "${peer[@]}" --seconds 20 $tf32 "${models[@]}"
+                        figures 15 "${bench[@]}" $tf32 "${models[@]}"
+                        [ $peer = none ] || figures 20 "${peer[@]}" $tf32 "${models[@]}"
                 done
         done
+        # Compiling takes minutes: it comes last, with all the time that is left, and the second run finds what the first compiled.
+        export TORCHINDUCTOR_CACHE_DIR=$work/inductor
         for tf32 in '' --tf32; do
-                [ $peer = none ] || figures 80 "${peer[@]}" --seconds 80 $tf32 --modes compile "${models[@]}"
+                [ $peer = none ] || figures $(((end - SECONDS) / runs--)) "${peer[@]}" $tf32 --modes compile "${models[@]}"
         done
         nvidia-smi --query-gpu=clocks.sm,temperature.gpu,power.draw --format=csv,noheader -i 0 2>/dev/null |
                 sed 's/^/Clock, temperature and power at the end: /; s/$/./' >>"$work/notes"
@@ -86,7 +95,7 @@ step_figures() {
 sanitize() {
         local tool=$1 name=$2 code each
         shift 2
-        each=$(least 60 $((end - SECONDS)))
+        each=$(least 60 $((end > SECONDS ? end - SECONDS : 0)))
         # racecheck skips the kernels of NVIDIA's libraries.
         [ "$tool" != racecheck ] ||
                 set -- --kernel-name-exclude kns=cublas,kns=nvjet,kns=cutlass,kns=cudnn,kns=sm80_,kns=sm90_ "$@"
@@ -126,7 +135,7 @@ sanitizer() {
                         done
                         set -- "$build/tests/tests" "$name"
                         [ "$name" != kernels ] || set -- "$build/tools/gpu_bench" --small --seconds 20 kernels
-                        sanitize $tool "$name" "$@" &
+                        aside sanitize $tool "$name" "$@"
                 done
         done
         wait

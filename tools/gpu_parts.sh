@@ -49,10 +49,10 @@ use_deps() {
         data=$deps/fashion-mnist
 }
 
-# Uses cuBLAS and cuDNN of NVIDIA's Python packages if the toolkit has none.
+# Uses cuBLAS, cuDNN and NCCL of NVIDIA's Python packages if the toolkit has none.
 use_python_packages() {
         local folder
-        for header in cublasLt.h cudnn.h; do
+        for header in cublasLt.h cudnn.h nccl.h; do
                 [ -z "$(found_header c++ $header)" ] || continue
                 while read -r folder; do
                         [ -f "$folder/include/$header" ] || continue
@@ -125,6 +125,7 @@ versions() {
         fact CUDA "$(nvcc --version 2>/dev/null | sed -n 's/.*release \(.*\)/\1/p')"
         fact cuBLAS "$(macros "$(found_header c++ cublas_api.h)" CUBLAS_VER_MAJOR CUBLAS_VER_MINOR CUBLAS_VER_PATCH)"
         fact cuDNN "$(macros "$(found_header c++ cudnn_version.h)" CUDNN_MAJOR CUDNN_MINOR CUDNN_PATCHLEVEL)"
+        fact NCCL "$(macros "$(found_header c++ nccl.h)" NCCL_MAJOR NCCL_MINOR NCCL_PATCH)"
         fact compute-sanitizer "$(compute-sanitizer --version 2>/dev/null | sed -n 's/^Version *//p')"
         fact compilers "$(cc --version 2>/dev/null | head -n 1), meson $(meson --version 2>/dev/null)"
         fact PyTorch "$torch"
@@ -148,8 +149,9 @@ look() {
         ! command -v nvcc >/dev/null || cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
         [ -z "$deps" ] || use_deps
         ! command -v c++ >/dev/null || use_python_packages
-        torch=$(limited 90 "$python" -c 'import torch
-print(torch.__version__, "with CUDA" if torch.cuda.is_available() else "without CUDA")' 2>/dev/null)
+        limited "$(least 90 "$(left)")" "$python" -c 'import torch
+print(torch.__version__, "with CUDA" if torch.cuda.is_available() else "without CUDA")' >"$work/torch" 2>/dev/null
+        torch=$(cat "$work/torch")
         versions
         needs_of
         [ ${#lacks[@]} != 0 ] || return 0
@@ -160,7 +162,7 @@ print(torch.__version__, "with CUDA" if torch.cuda.is_available() else "without 
 # ---- parts ----
 
 build_it() {
-        local options=(--buildtype=release -Dmodels=enabled -Dtests=enabled) verb=() code
+        local options=(--buildtype=release -Dmodels=enabled -Dtests=enabled) verb=() code end=$((SECONDS + limit))
         if [ $simulated = yes ]; then
                 options+=(-Disas=portable -Dcuda=disabled -Dcudasim=enabled)
         else
@@ -170,7 +172,7 @@ build_it() {
         [ ! -f "$build/build.ninja" ] || verb=(--reconfigure)
         {
                 limited "$limit" meson setup "${verb[@]}" "$build" "${options[@]}" &&
-                        limited "$limit" ninja -k 0 -j "$cores" -C "$build"
+                        limited $((end - SECONDS)) ninja -k 0 -j "$cores" -C "$build"
         } >"$out/build.log" 2>&1 </dev/null
         code=$?
         echo "\`meson setup ${options[*]}\` and ninja on $cores cores."
@@ -197,21 +199,72 @@ open_device() {
         [ -x "$build/tools/gpu_bench" ] || { echo 'gpu_bench was not built; add build to --parts'; return 1; }
         {
                 printf '\n## device\n\n```\n'
-                limited 60 "$build/tools/lg-info" 2>&1 | head -n 60
+                timeout "$(least 60 "$(left)")" "$build/tools/lg-info" 2>&1 | head -n 60
                 echo '```'
         } >>"$work/body"
-        limited 60 "$build/tools/gpu_bench" device
+        timeout "$(least 60 "$(left)")" "$build/tools/gpu_bench" device
+}
+
+# ---- MPS: the suite's processes share the GPU without taking turns ----
+
+# Says something to MPS's control daemon, in its own folder if this script started it.
+tell_mps() {
+        timeout 20 nvidia-cuda-mps-control <<<"$1" >/dev/null 2>&1
+}
+
+# Starts MPS for the suite if it is there, does not run and works. It changes no setting of the card.
+start_mps() {
+        local said='not there'
+        if [ $simulated = no ] && command -v nvidia-cuda-mps-control >/dev/null; then
+                said='was running'
+                if ! tell_mps get_server_list; then
+                        mkdir "$work/mps"
+                        mps=$work/mps
+                        export CUDA_MPS_PIPE_DIRECTORY=$mps CUDA_MPS_LOG_DIRECTORY=$mps
+                        said='used for the suite'
+                        timeout 20 nvidia-cuda-mps-control -d >/dev/null 2>&1 3>&- &&
+                                timeout 60 "$build/tools/gpu_bench" device >/dev/null 2>&1 ||
+                                { said='does not work here'; stop_mps; }
+                fi
+        fi
+        fact MPS "$said"
+}
+
+stop_mps() {
+        [ -n "$mps" ] || return 0
+        tell_mps quit
+        mps=''
+        unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+}
+
+# run_suite LOG ARGUMENT...: lets meson run tests, and appends their outcomes to LOG.
+run_suite() {
+        local to=$1 log=$build/meson-logs/gpu-check.json code
+        shift
+        rm -f "$log"
+        limited $((end - SECONDS)) meson test -C "$build" --no-rebuild --logbase gpu-check "$@" >>"$out/suite.log" 2>&1 </dev/null
+        code=$?
+        [ ! -f "$log" ] || cat "$log" >>"$to"
+        return $code
 }
 
 suite() {
-        local name=cuda log=$build/meson-logs/gpu-check.json code list
+        local name=cuda log=$work/suite.json code list end=$((SECONDS + limit)) names=()
         [ $simulated = no ] || name=cudasim
         list=$(meson test -C "$build" --no-rebuild --list --suite $name 2>/dev/null | grep -c ' / ')
         [ "$list" -ge 30 ] || { why="only $list tests of the suite $name were built"; return 1; }
-        rm -f "$log"
-        limited "$limit" meson test -C "$build" --no-rebuild --suite "$name" --logbase gpu-check \
-                --num-processes "$(least 6 "$cores")" >"$out/suite.log" 2>&1 </dev/null
+        start_mps
+        run_suite "$log" --suite "$name" --num-processes "$(least 6 "$cores")"
         code=$?
+        # A fault of one process ends all that share the GPU through MPS: what failed is run again without it.
+        [ -z "$mps" ] || mapfile -t names < <("$python" tools/gpu_report.py suite "$log" "$list" 2>/dev/null |
+                sed -n 's|^[*][*].* / \(.*\)[*][*]: .*|\1|p')
+        stop_mps
+        if [ ${#names[@]} != 0 ]; then
+                echo "Failed with MPS, and run again without: ${names[*]}."
+                run_suite "$log" --num-processes 1 "${names[@]}"
+                code=$?
+        fi
         [ -f "$log" ] || { why=$(tail -n 1 "$out/suite.log"); return 1; }
         "$python" tools/gpu_report.py suite "$log" "$list" >"$work/suite" 2>&1
         set -- $?
@@ -259,7 +312,7 @@ training() {
         while read -r model steps cpu_steps batch; do
                 limit=$((end - SECONDS))
                 [ $limit -gt 3 ] || { why="no time for $model"; code=$((code ? code : 3)); continue; }
-                train "$model" cuda:0 "$steps" "$batch" &
+                aside train "$model" cuda:0 "$steps" "$batch"
                 train "$model" cpu "$cpu_steps" "$batch"
                 wait
                 "$python" tools/gpu_report.py losses "$model" "$work/$model.cpu.log" "$work/$model.cuda:0.log" ||

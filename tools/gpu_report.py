@@ -37,6 +37,11 @@ Forward, backward and Adam on a batch that is on the device already; microsecond
 brackets the ratio of libgrad's time to it; below 1 libgrad is faster."""
 LAUNCHES = """Launches of one step: libgrad's own kernels and calls of cuBLASLt and cuDNN, each of which launches one or
 more; kernels of PyTorch's eager step by its profiler, its libraries' included:"""
+PREDICTED = """
+### Predictions
+
+Of tools/gpu_predicted.txt, made for an H100: in each cell the prediction, what was measured, and its ratio to the middle of
+the prediction. Microseconds, except for launches."""
 TRANSFERS = """
 ### Transfers
 
@@ -47,6 +52,8 @@ ERRORS = """
 
 max|x - ref| / max(1, max|ref|) of results and gradients on the device beside f64 on the CPU, from the same inputs, and
 how much of its limit that is; results that are no numbers of a float dtype must be equal."""
+PREDICTED_COLUMNS = ["launches", "libgrad", "eager", "graph", "compile"]  # of tools/gpu_predicted.txt
+TOOLS = os.path.dirname(os.path.abspath(__file__))
 WORST = 20  # rows of the first table of errors, at least
 FLOATS = {"f32", "f16", "bf16"}
 FEWER = {"arange": {"f32"}, "unscale": {"f32"}, "rescale": {"f32"}}  # kernels that need a figure in fewer dtypes
@@ -116,16 +123,17 @@ def losses(name, cpu_log, cuda_log):
 # ---- the suite ----
 
 def suite(path, count):
-    """Prints counts and failures from meson's testlog.json, which has a test per line. A skipped test counts as not passed."""
-    good, bad, skipped, slow = 0, [], [], []
+    """Prints counts and failures from meson's testlog.json, which has a test per line. A skipped test counts as not passed; of a
+    test that was run again the last outcome counts."""
+    tests = {}
     with open(path, errors="replace") as f:
         for line in f:
             test = json.loads(line)
-            slow.append((test.get("duration", 0), test["name"].split(" / ")[-1]))
-            if test["result"] in ("OK", "EXPECTEDFAIL"):
-                good += 1
-            else:
-                (skipped if test["result"] == "SKIP" else bad).append(test)
+            tests[test["name"]] = test
+    skipped = [test for test in tests.values() if test["result"] == "SKIP"]
+    bad = [test for test in tests.values() if test["result"] not in ("OK", "EXPECTEDFAIL", "SKIP")]
+    good = len(tests) - len(skipped) - len(bad)
+    slow = [(test.get("duration", 0), name.split(" / ")[-1]) for name, test in tests.items()]
     missing = int(count) - good - len(bad) - len(skipped)
     print("%s tests: %d passed, %d failed, %d skipped, %d not run." % (count, good, len(bad), len(skipped), missing))
     if slow:
@@ -209,9 +217,23 @@ def ops(figures):
     table(["op", "libgrad", "PyTorch eager", "PyTorch CUDA graph", "libgrad / eager"], rows)
 
 
+def compare_with_predictions(measured):
+    """Prints steps beside their predictions; `measured` is {(model, products): {column: number}}."""
+    def cell(text, found):
+        predicted = statistics.fmean(map(float, text.split("-")))
+        return "%s, %s" % (text, "%s, %.2f" % (number(found, 4), found / predicted) if found else "-")
+    with open(os.path.join(TOOLS, "gpu_predicted.txt")) as f:
+        lines = [line.split()[1:] for line in f if line.startswith("step ")]
+    rows = [[model, products] + [cell(text, measured[model, products].get(c)) for c, text in zip(PREDICTED_COLUMNS, texts)]
+            for model, products, *texts in lines if (model, products) in measured]
+    if rows:
+        print(PREDICTED)
+        table(["model", "products"] + PREDICTED_COLUMNS, rows)
+
+
 def steps(figures):
     print(STEPS)
-    rows, memory, launches = [], [], []
+    rows, memory, launches, measured = [], [], [], {}
     for name, batch, tf32 in dict.fromkeys((f["name"], f["batch"], f["tf32"]) for f in figures):
         modes = by_mode(f for f in figures if (f["name"], f["batch"], f["tf32"]) == (name, batch, tf32))
         us = {mode: middle(found, "us") for mode, found in modes.items()}
@@ -223,14 +245,15 @@ def steps(figures):
         memory.append(row[:3] + [number(peak[m] / 2**20, 4) if peak.get(m) else "-"
                                  for m in ("libgrad", "eager", "graph", "compile")])
         launches.append(row[:3] + [number(middle(modes.get(m, []), "launches"), 6) for m in ("libgrad", "eager")])
+        if batch == 64:
+            measured[name, row[2]] = {"launches": middle(modes.get("libgrad", []), "launches"), **us}
     head = ["model", "batch", "products", "libgrad", "PyTorch eager", "PyTorch CUDA graph", "torch.compile"]
     table(head, rows)
     print("Peak memory in MiB, parameters, gradients and Adam's moments included:")
     table(head, memory)
-
-
     print(LAUNCHES)
     table(head[:5], launches)
+    compare_with_predictions(measured)
 
 
 def transfers(figures):
@@ -358,7 +381,7 @@ def figures(path):
 
 def kernels_there_are():
     """Returns (name, members): each kernel of kernels.def and updates.def, each family of pointwise.def and of its derivatives."""
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kernels")
+    folder = os.path.join(TOOLS, "..", "kernels")
     needed = []
     for file in "kernels.def", "updates.def":
         with open(os.path.join(folder, file)) as f:

@@ -1,8 +1,10 @@
-/* test_plans.cpp DEVICE GRAPHS [each] - the real cuDNN makes plans for a GPU that is not there.
+/* test_plans.cpp DEVICE GRAPHS EVERY COMPILED [each] - the real cuDNN makes plans for a GPU that is not there.
  *
  * From 9.8 on it plans for a device that is described by its properties (DEVICE, JSON). dnn.cu loads the library and
  * dnn_plan.cu describes the graphs and chooses; only what they say of a handle is said of the description instead.
- * GRAPHS (tests/data/graphs.txt) are planned with every setting of a context. "each" prints a line for every plan.
+ * GRAPHS (tests/data/graphs.txt) are planned with every setting of a context, or only each EVERY-th of them. Each
+ * COMPILED-th is then planned by an engine that compiles its kernels at run time, if it has one: driver.cpp is the
+ * driver that loads them. "each" prints a line for every plan.
  */
 #include "cudasim.h"
 #include "../../kernels/cuda/conv.h"
@@ -16,6 +18,7 @@
 
 #if LG_CUDNN && CUDNN_VERSION >= 90800
 #include <chrono>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,8 +26,15 @@ const lg_dnn_library *lg_dnn_find(void);
 
 /* ---- the library, for a device that is described ---- */
 
-static cudnnBackendDescriptor_t device, config; /* config: of the plan that was tried last */
+static cudnnBackendDescriptor_t device, last; /* last: the engine of the plan that was tried last, and its settings */
 static int tried;
+static bool only_compiled; /* whether engines that compile nothing at run time are refused */
+
+struct engine {
+        int64_t number;
+        bool tensor_core, unsteady, compiled; /* compiled: at run time, when a plan is made */
+};
+static bool look_at(cudnnBackendDescriptor_t config, engine *ret);
 
 static cudnnStatus_t CUDNNWINAPI set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
                                      cudnnBackendAttributeType_t type, int64_t count, const void *values)
@@ -41,7 +51,10 @@ static cudnnStatus_t CUDNNWINAPI set(cudnnBackendDescriptor_t d, cudnnBackendAtt
                         return s;
         }
         if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) {
-                memcpy(&config, values, sizeof config);
+                memcpy(&last, values, sizeof last);
+                engine e;
+                if (only_compiled && look_at(last, &e) && !e.compiled)
+                        return CUDNN_STATUS_NOT_SUPPORTED;
                 tried++;
         }
         return real(d, name, type, count, values);
@@ -70,14 +83,6 @@ static bool describe(const char *file)
                l->set(device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)text.size() + 1,
                       text.c_str()) == CUDNN_STATUS_SUCCESS &&
                l->finish(device) == CUDNN_STATUS_SUCCESS;
-}
-
-/* Without a driver there are no engines that compile their kernels. The toolkit's stub is enough to have them ranked,
- * but not to have them ready. */
-static void find_driver(void)
-{
-        if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL))
-                dlopen("/usr/local/cuda/lib64/stubs/libcuda.so", RTLD_NOW | RTLD_GLOBAL);
 }
 
 /* ---- graphs ---- */
@@ -147,10 +152,6 @@ static bool read_keys(const char *file, std::vector<lg_dnn_key> *keys)
 
 /* ---- plans ---- */
 
-struct engine {
-        bool tensor_core, unsteady, compiled; /* compiled: when it is first used */
-};
-
 template <typename T>
 static bool has_note(cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                      T note)
@@ -165,7 +166,7 @@ static bool has_note(cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t na
         return false;
 }
 
-static bool look_at(engine *e)
+static bool look_at(cudnnBackendDescriptor_t config, engine *e)
 {
         const lg_dnn_library *l = real_library();
         cudnnBackendDescriptor_t d = nullptr;
@@ -173,7 +174,9 @@ static bool look_at(engine *e)
         if (l->make(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &d) != CUDNN_STATUS_SUCCESS)
                 return false;
         const bool good = l->get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &d) ==
-                          CUDNN_STATUS_SUCCESS;
+                                  CUDNN_STATUS_SUCCESS &&
+                          l->get(d, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &e->number) ==
+                                  CUDNN_STATUS_SUCCESS;
         e->tensor_core = has_note(d, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                   CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
         e->unsteady = has_note(d, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
@@ -187,9 +190,11 @@ static bool look_at(engine *e)
 /* Over the plans of a kind and type. apart: the bias is added by another kernel; later: not by the first candidate. */
 struct sums {
         int plans, made, apart, later, tensor_core, compiled;
-        int64_t workspace; /* the largest */
+        int64_t workspace;              /* the largest */
+        std::map<int64_t, int> engines; /* plans by the number of the engine */
 };
 static sums table[3][5], all; /* TF32 is a type here */
+static sums alone;            /* by engines that compile at run time alone */
 static const char *const columns[] = {"f32", "tf32", "f64", "f16", "bf16"};
 
 static int column_of(const lg_dnn_key *k)
@@ -216,17 +221,14 @@ static void add(sums *s, const lg_dnn_plan &p, const engine &e, bool apart)
         s->later += tried > 1;
         s->tensor_core += e.tensor_core;
         s->compiled += e.compiled;
+        s->engines[e.number]++;
         s->workspace = p.workspace > s->workspace ? p.workspace : s->workspace;
 }
 
-/* A plan for the key, or as lg_dnn_conv() does, without its bias. */
-static bool make_plan(lg_queue *q, const lg_dnn_key &key, bool each)
+/* Makes a plan for the key, or as lg_dnn_conv() does, without its bias, and counts it in each of `to`. */
+static void make_plan(lg_queue *q, const lg_dnn_key &key, bool each, std::initializer_list<sums *> to)
 {
-        sums *s = &table[key.kind][column_of(&key)];
-        s->plans++;
-        all.plans++;
-        lg_dnn_plan plans[2];
-        lg_dnn_plan *p = plans;
+        lg_dnn_plan plans[2], *p = plans;
         engine e = {};
         p->key = key;
         tried = 0;
@@ -238,10 +240,12 @@ static bool make_plan(lg_queue *q, const lg_dnn_key &key, bool each)
                 tried = 0;
                 answer = lg_dnn_build(q, nullptr, p);
         }
+        if (only_compiled && answer == LG_DNN_REFUSED)
+                return; /* it has no such engine, or not for these sizes */
         const char *wrong = nullptr;
         if (answer != LG_DNN_DONE)
                 wrong = answer == LG_DNN_REFUSED ? "refused" : q->message;
-        else if (!look_at(&e))
+        else if (!look_at(last, &e))
                 wrong = "nothing is known of the engine";
         else if (e.tensor_core && key.dtype == LG_F32 && !key.tf32)
                 wrong = "TF32, which is not allowed";
@@ -249,16 +253,16 @@ static bool make_plan(lg_queue *q, const lg_dnn_key &key, bool each)
                 wrong = "not deterministic";
         if (wrong || each) {
                 print_key(wrong ? wrong : "made", &key);
-                printf("; workspace %lld%s%s%s; candidates %d\n", (long long)p->workspace,
-                       e.tensor_core ? ", tensor cores" : "", e.compiled ? ", compiled at run time" : "",
-                       p != plans ? ", bias apart" : "", tried);
+                printf("; engine %lld, workspace %lld%s%s%s; candidates %d\n", (long long)e.number,
+                       (long long)p->workspace, e.tensor_core ? ", tensor cores" : "",
+                       e.compiled ? ", compiled at run time" : "", p != plans ? ", bias apart" : "", tried);
         }
         q->status = LG_OK;
-        if (wrong)
-                return false;
-        add(s, *p, e, p != plans);
-        add(&all, *p, e, p != plans);
-        return true;
+        for (sums *s : to) {
+                s->plans++;
+                if (!wrong)
+                        add(s, *p, e, p != plans);
+        }
 }
 
 static void print_row(const char *kind, const char *type, const sums *s)
@@ -278,16 +282,29 @@ static void print_table(void)
         print_row("all", "", &all);
 }
 
+static void print_engines(const char *what, const sums *s)
+{
+        printf("%s: %d plans, %d made, %d refused, %d compiled at run time; engine (plans):", what, s->plans, s->made,
+               s->plans - s->made, s->compiled);
+        for (const auto &[number, plans] : s->engines)
+                printf(" %lld (%d)", (long long)number, plans);
+        putchar('\n');
+}
+
 int main(int count, char **words)
 {
         std::vector<lg_dnn_key> keys;
         lg_queue q = {};
         q.release_cached = [](lg_queue *) { return false; };
-        if (count < 3) {
-                puts("test_plans DEVICE GRAPHS [each]");
+        const size_t every = count < 5 ? 0 : (size_t)atoll(words[3]), sample = count < 5 ? 0 : (size_t)atoll(words[4]);
+        if (!every || !sample) {
+                puts("test_plans DEVICE GRAPHS EVERY COMPILED [each]");
                 return 2;
         }
-        find_driver();
+        if (!dlopen(DRIVER, RTLD_NOW | RTLD_GLOBAL)) {
+                puts(dlerror());
+                return 1;
+        }
         const lg_dnn_library *l = real_library();
         if (!l->there || l->number < 90800) {
                 printf("skipped: %s\n", l->there ? "cuDNN is older than 9.8" : l->reason);
@@ -302,14 +319,18 @@ int main(int count, char **words)
                 return 1;
         }
         const auto begin = std::chrono::steady_clock::now();
-        for (const lg_dnn_key &k : keys)
-                make_plan(&q, k, count > 3);
+        for (size_t i = 0; i < keys.size(); i += every)
+                make_plan(&q, keys[i], count > 5, {&table[keys[i].kind][column_of(&keys[i])], &all});
+        only_compiled = true;
+        for (size_t i = 0; i < keys.size(); i += sample)
+                make_plan(&q, keys[i], count > 5, {&alone});
         const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
         print_table();
-        printf("cuDNN %zu: %d plans, %d made, %d refused, in %.1f s\n", l->number, all.plans, all.made,
-               all.plans - all.made, time.count());
+        printf("cuDNN %zu, %.1f s\n", l->number, time.count());
+        print_engines("all engines", &all);
+        print_engines("compiled at run time alone", &alone);
         l->destroy(device);
-        return all.made != all.plans;
+        return all.made != all.plans || alone.made != alone.plans || !alone.made;
 }
 
 #else
