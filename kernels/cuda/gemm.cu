@@ -235,7 +235,8 @@ static bool join_batch(lg_queue *q, lg_gemm_args *g)
 static lg_blas_answer listed_products(lg_queue *q, const lg_gemm_args *g)
 {
         enum { CALLS = 2 }; /* a kernel makes the list */
-        return parts_of(g) > CALLS && g->k && !g->bias && !g->relu ? lg_cuda_blas(q, g, false) : LG_BLAS_NOTHING;
+        const bool fits = lg_count(g->batch_ndim, g->batch) <= MOST_BATCHES && g->k && !g->bias && !g->relu;
+        return fits && parts_of(g) > CALLS ? lg_cuda_blas(q, g, false) : LG_BLAS_NOTHING;
 }
 
 /* ---- parts of the batch: products with one batch dimension ---- */

@@ -402,6 +402,28 @@ static void heads_take_few_launches(void **state)
         }
 }
 
+/* Returns the launches of the gradient of a table from n tokens. */
+static int64_t launches_of_embedding(lg_ctx *c, int64_t n)
+{
+        lg_tensor *table = lg_set_requires_grad(lg_detach(lg_ones(c, LG_SHAPE(5, 2))), true), *dx;
+        lg_tensor *y = lg_embedding(lg_zeros(c, LG_SHAPE(n), .dtype = LG_I64), table);
+        const int64_t before = count_launches();
+        lg_grad(LG_LIST(y), LG_LIST(table), .grads = LG_LIST(lg_ones_like(y)), .result = &dx);
+        return count_launches() - before;
+}
+
+/* From some number on, indices are sorted and each sum reads only its own. */
+static void many_tokens_are_sorted(void **state)
+{
+        (void)state;
+        enum { MANY = 16384, SORTING = 8 }; /* tiles, six rounds of merging, indices */
+        lg_ctx *c = open_on_device();
+        const int64_t few = launches_of_embedding(c, MANY - 1), many = launches_of_embedding(c, MANY);
+        assert_int_equal(many, few + SORTING);
+        assert_ok(c);
+        lg_close(c);
+}
+
 /* Returns the launches of a step of the encoder of tools/lg_bench, with short sequences. */
 static int64_t encoder_launches(void)
 {
@@ -447,6 +469,7 @@ int main(void)
                 cmocka_unit_test(opening_fails_in_turn),
                 cmocka_unit_test(a_product_is_described_once),
                 cmocka_unit_test(heads_take_few_launches),
+                cmocka_unit_test(many_tokens_are_sorted),
                 cmocka_unit_test(a_step_of_an_encoder_takes_few_launches),
         };
         return cmocka_run_group_tests(tests, find_controls, NULL);
