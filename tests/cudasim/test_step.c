@@ -1,5 +1,6 @@
 /* test_step.c - a training step on the simulated device: it waits for nothing, and every call that fails is told. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include "../test.h"
 
 /* the encoder of tools/lg_bench */
@@ -355,6 +356,38 @@ static void a_product_is_described_once(void **state)
         lg_close(c);
 }
 
+/* Multiplies ones by ones in products of many kinds, in a context of its own; returns its argument if all are right. */
+static void *multiply_in_thread(void *argument)
+{
+        enum { KINDS = 150 };
+        lg_ctx *c = open_on_device();
+        bool right = c != NULL;
+        for (int64_t m = 1; right && m < KINDS; m++) {
+                lg_scope s = lg_scope_begin(c);
+                lg_tensor *y = lg_matmul(lg_ones(c, LG_SHAPE(m, 9)), lg_ones(c, LG_SHAPE(9, 2)));
+                right = y && lg_item(lg_sum(y)) == (double)(18 * m);
+                lg_scope_end(c, s);
+        }
+        lg_close(c);
+        return right ? argument : NULL;
+}
+
+static void threads_share_the_answers(void **state)
+{
+        enum { THREADS = 4 };
+        pthread_t threads[THREADS];
+        int own[THREADS];
+        (void)state;
+        forget_algorithms();
+        for (int i = 0; i < THREADS; i++)
+                assert_int_equal(pthread_create(&threads[i], NULL, multiply_in_thread, &own[i]), 0);
+        for (int i = 0; i < THREADS; i++) {
+                void *result;
+                assert_int_equal(pthread_join(threads[i], &result), 0);
+                assert_ptr_equal(result, &own[i]);
+        }
+}
+
 enum { SEQUENCES = 4, LENGTH = 5, HEADS = 3, HEAD = 8, MOST_SCORES = SEQUENCES * HEADS * LENGTH * LENGTH };
 
 /* Computes the scores and the outputs of heads whose queries, keys and values are parts of one tensor, or copies of
@@ -468,6 +501,7 @@ int main(void)
                 cmocka_unit_test(a_broken_device_is_told),
                 cmocka_unit_test(opening_fails_in_turn),
                 cmocka_unit_test(a_product_is_described_once),
+                cmocka_unit_test(threads_share_the_answers),
                 cmocka_unit_test(heads_take_few_launches),
                 cmocka_unit_test(many_tokens_are_sorted),
                 cmocka_unit_test(a_step_of_an_encoder_takes_few_launches),
