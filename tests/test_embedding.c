@@ -69,3 +69,30 @@ TEST_CASE(wrong_shapes_and_dtypes)
         assert_fails(c, lg_one_hot(one, 0), LG_ERR_ARGUMENT, "one_hot: 0 classes");
         lg_close(c);
 }
+
+/* The gradient of a table from very many tokens: rows are added up in the tokens' order, in f32. */
+TEST_CASE(gradients_of_many_tokens)
+{
+        enum { TOKENS = 20000, WORDS = 37, WIDTH = 3 };
+        lg_ctx *c = open_ctx();
+        int64_t *tokens = calloc(TOKENS, sizeof *tokens);
+        double *slopes = calloc(TOKENS * WIDTH, sizeof *slopes);
+        assert_true(tokens && slopes);
+        float sums[WORDS * WIDTH] = {0};
+        double expected[WORDS * WIDTH];
+        for (int64_t i = 0; i < TOKENS; i++)
+                tokens[i] = i * i % 1009 % WORDS;
+        lg_tensor *table = lg_set_requires_grad(lg_detach(lg_normal(c, 0, 1, LG_SHAPE(WORDS, WIDTH))), true);
+        lg_tensor *at = lg_from(c, tokens, LG_SHAPE(TOKENS), .dtype = LG_I64), *dx;
+        lg_tensor *g = lg_normal(c, 0, 1, LG_SHAPE(TOKENS, WIDTH));
+        lg_grad(LG_LIST(lg_embedding(at, table)), LG_LIST(table), .grads = LG_LIST(g), .result = &dx);
+        read_all(g, slopes, TOKENS * WIDTH);
+        for (int64_t i = 0; i < TOKENS * WIDTH; i++)
+                sums[tokens[i / WIDTH] * WIDTH + i % WIDTH] += (float)slopes[i];
+        for (int i = 0; i < WORDS * WIDTH; i++)
+                expected[i] = sums[i];
+        assert_values(dx, expected, WORDS * WIDTH, 0);
+        assert_ok(c);
+        free(tokens), free(slopes);
+        lg_close(c);
+}

@@ -219,6 +219,71 @@ TEST_CASE(reversed_operands)
         lg_close(c);
 }
 
+static void assert_same_values(lg_tensor *got, lg_tensor *want, double tolerance)
+{
+        double expected[512];
+        const int64_t n = read_all(want, expected, 512);
+        assert_values(got, expected, n, tolerance);
+}
+
+/* Returns a view of x's values in a larger block, where NaN is before, behind and between its rows. */
+static lg_tensor *amid_nan(lg_tensor *x)
+{
+        const int last = lg_shape_of(x).ndim - 1;
+        lg_tensor *y = last ? lg_pad(x, LG_INTS(3, 2, 1, 1), .value = NAN) : lg_pad(x, LG_INTS(3, 2), .value = NAN);
+        y = last ? lg_slice(y, last - 1, 1, 1 + lg_size_of(x, last - 1)) : y;
+        return lg_slice(y, last, 3, 3 + lg_size_of(x, last));
+}
+
+/* Nothing beyond a view is read, whatever its alignment. */
+TEST_CASE(views_amid_nan)
+{
+        lg_ctx *c = open_ctx();
+        const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
+        for (int i = 0; i < 8; i++) {
+                const lg_dtype dtype = dtypes[i / 2];
+                const int64_t m = i % 2 ? 1 : 7, k = i % 2 ? 16 : 9, n = 5;
+                const double tolerance = dtype == LG_F16 ? 4e-3 : dtype == LG_BF16 ? 3e-2 : 1e-6;
+                lg_tensor *a = lg_uniform(c, -1, 1, LG_SHAPE(2, m, k), .dtype = dtype), *b, *w, *bias;
+                b = lg_uniform(c, -1, 1, LG_SHAPE(2, k, n), .dtype = dtype);
+                w = lg_uniform(c, -1, 1, LG_SHAPE(n, k), .dtype = dtype);
+                bias = lg_uniform(c, -1, 1, LG_SHAPE(n), .dtype = dtype);
+                assert_same_values(lg_matmul(amid_nan(a), amid_nan(b)), lg_matmul(a, b), tolerance);
+                assert_same_values(lg_matmul(lg_transpose(amid_nan(b), 1, 2), lg_transpose(amid_nan(a), 1, 2)),
+                                   lg_transpose(lg_matmul(a, b), 1, 2), tolerance);
+                assert_same_values(lg_linear(amid_nan(a), amid_nan(w), amid_nan(bias)), lg_linear(a, w, bias),
+                                   tolerance);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* Products of heads that are views of packed queries and keys, and their gradients. */
+TEST_CASE(packed_heads)
+{
+        enum { SEQUENCES = 4, LENGTH = 3, HEADS = 3, HEAD = 5 };
+        lg_ctx *c = open_ctx();
+        for (lg_dtype dtype = LG_F32; dtype <= LG_BF16; dtype++) {
+                const double tolerance = dtype == LG_F16 ? 8e-3 : dtype == LG_BF16 ? 6e-2 : 1e-6;
+                lg_tensor *x = lg_uniform(c, -1, 1, LG_SHAPE(SEQUENCES, LENGTH, 2, HEADS, HEAD), .dtype = dtype);
+                lg_tensor *g = lg_uniform(c, -1, 1, LG_SHAPE(SEQUENCES, HEADS, LENGTH, LENGTH), .dtype = dtype);
+                lg_tensor *scores[2], *slopes[2];
+                lg_set_requires_grad(x, true);
+                for (int packed = 0; packed < 2; packed++) {
+                        lg_tensor *all = lg_permute(x, LG_DIMS(2, 0, 3, 1, 4));
+                        lg_tensor *q = lg_select(all, 0, 0), *k = lg_select(all, 0, 1);
+                        q = packed ? q : lg_contiguous(q);
+                        k = packed ? k : lg_contiguous(k);
+                        scores[packed] = lg_matmul(q, lg_transpose(k, -2, -1));
+                        lg_grad(LG_LIST(scores[packed]), LG_LIST(x), .grads = LG_LIST(g), .result = &slopes[packed]);
+                }
+                assert_same_values(scores[1], scores[0], tolerance);
+                assert_same_values(slopes[1], slopes[0], tolerance);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
 #define ROWS(ROW) ROW(linear, lg_linear(x, golden_ops_y(c), lg_select(golden_ops_y(c), 1, 0)), 3, 4)
 
 GOLDEN_TEST(as_pytorch_computes_it, "ops.txt", golden_ops_input, ROWS);

@@ -29,6 +29,9 @@ static inline lg_columns lg_columns_of(lg_queue *q, int64_t rows, int64_t column
         return c;
 }
 
+/* Sums the columns of a contiguous matrix of float dtype in f64 (relu_sums.cu). */
+bool lg_cuda_column_sums(lg_queue *q, lg_dtype dtype, int64_t rows, int64_t columns, const void *x, void *sums);
+
 /* Evaluates an expression with V, the columns per thread: LG_BESIDE if `even`, else 1. */
 #define LG_WITH_BESIDE(even, ...)                                                                                      \
         ((even) ? [&] { constexpr int V = LG_BESIDE; return __VA_ARGS__; }()                                           \

@@ -2,6 +2,8 @@
  * where sums must keep an order. */
 #include "shape.h"
 
+#define MANY 16384 /* indices from which on scatter_add sorts them */
+
 /* Gathers, a thread for each element. The walk covers the output, the indices, and the input at index 0 of a.dim. */
 static __global__ void gather_loop(lg_walk<3> w, lg_gather_args a, int64_t n, lg_device_error *error)
 {
@@ -47,6 +49,26 @@ extern "C" bool lg_cuda_gather(lg_queue *q, const lg_gather_args *given)
         return lg_launch(q, "gather", gather_loop, lg_blocks(q, n), w, *a, n, lg_cuda(q)->error);
 }
 
+/* Offsets of a line along a.dim: of its first index, its first summand and the element of index 0. */
+struct line_place {
+        int64_t index, from, to;
+};
+
+static __device__ inline line_place place_of(const lg_gather_args &a, int64_t line)
+{
+        line_place p = {0, 0, 0};
+        for (int d = a.ndim - 1; d >= 0; d--) {
+                if (d == a.dim)
+                        continue;
+                const int64_t k = line % a.shape[d];
+                line /= a.shape[d];
+                p.index += k * a.index_strides[d];
+                p.from += k * a.from_strides[d];
+                p.to += k * a.to_strides[d];
+        }
+        return p;
+}
+
 /* Adds lines along a.dim. A line is shared by `parts` threads, a power of two: each one reads all indices of the line
  * and handles those with index % parts equal to its own number. So additions to one element keep the line's order. For
  * f16 and bf16, `out` is an f32 copy of the whole result. */
@@ -58,20 +80,11 @@ static __global__ void scatter_loop(lg_gather_args a, int64_t lines, int64_t par
         const int64_t n = a.shape[a.dim], step = a.index_strides[a.dim];
         for (int64_t t = LG_FIRST; t < lines * parts; t += LG_STEP) {
                 const int64_t part = t / lines;
-                int64_t rest = t % lines, from = 0, to = 0, at = 0;
-                for (int d = a.ndim - 1; d >= 0; d--) {
-                        if (d == a.dim)
-                                continue;
-                        int64_t k = rest % a.shape[d];
-                        rest /= a.shape[d];
-                        at += k * a.index_strides[d];
-                        to += k * a.to_strides[d];
-                        from += k * a.from_strides[d];
-                }
+                const line_place p = place_of(a, t % lines);
                 for (int64_t k = 0; k < n; k += AHEAD) {
                         int64_t chosen[AHEAD];
                         for (int j = 0; j < AHEAD; j++)
-                                chosen[j] = k + j < n ? a.index[at + (k + j) * step] : 0;
+                                chosen[j] = k + j < n ? a.index[p.index + (k + j) * step] : 0;
                         for (int j = 0; j < AHEAD; j++) {
                                 if (k + j >= n || (chosen[j] & (parts - 1)) != part)
                                         continue;
@@ -79,11 +92,11 @@ static __global__ void scatter_loop(lg_gather_args a, int64_t lines, int64_t par
                                         lg_note(error, a.origin, chosen[j], a.limit);
                                         continue;
                                 }
-                                const int64_t place = to + chosen[j] * a.to_strides[a.dim];
+                                const int64_t place = p.to + chosen[j] * a.to_strides[a.dim];
                                 lg_store<H>(
                                         out, out_dtype, place,
                                         lg_load<H>(out, out_dtype, place) +
-                                                lg_load<H>(a.from, a.dtype, from + (k + j) * a.from_strides[a.dim]));
+                                                lg_load<H>(a.from, a.dtype, p.from + (k + j) * a.from_strides[a.dim]));
                         }
                 }
         }
@@ -99,6 +112,64 @@ static int64_t parts_of(lg_queue *q, const lg_gather_args *a, int64_t lines)
         return parts;
 }
 
+/* Adds lines that have common indices, given in order in `keys`; a summand of keys[i] is at index places[i] of its
+ * line. The thread of the first of equal keys adds up all of them, in the line's order. */
+template <typename H>
+static __global__ void add_segments(lg_gather_args a, int64_t lines, const int64_t *keys, const int64_t *places,
+                                    lg_device_error *error, void *out, lg_dtype out_dtype)
+{
+        const int64_t n = a.shape[a.dim];
+        for (int64_t t = LG_FIRST; t < lines * n; t += LG_STEP) {
+                const int64_t first = t / lines, chosen = keys[first];
+                if (first && keys[first - 1] == chosen)
+                        continue;
+                if (chosen < 0 || chosen >= a.limit) {
+                        lg_note(error, a.origin, chosen, a.limit);
+                        continue;
+                }
+                const line_place p = place_of(a, t % lines);
+                const int64_t to = p.to + chosen * a.to_strides[a.dim];
+                H sum = lg_load<H>(out, out_dtype, to);
+                for (int64_t k = first; k < n && keys[k] == chosen; k++)
+                        sum += lg_load<H>(a.from, a.dtype, p.from + places[k] * a.from_strides[a.dim]);
+                lg_store<H>(out, out_dtype, to, sum);
+        }
+}
+
+/* Returns whether all lines have the same contiguous indices, so many that sorting them takes less time than reading
+ * them in each part of a line. */
+static bool sorts_indices(const lg_gather_args *a)
+{
+        for (int d = 0; d < a->ndim; d++)
+                if (d != a->dim && a->shape[d] > 1 && a->index_strides[d] != 0)
+                        return false;
+        return a->shape[a->dim] >= MANY && a->index_strides[a->dim] == 1;
+}
+
+/* Adds to `out`, which is a->to, or for f16 and bf16 an f32 copy of it. */
+template <typename H>
+static bool add_lines(lg_queue *q, const lg_gather_args *a, int64_t lines, void *out, lg_dtype out_dtype)
+{
+        const int64_t n = a->shape[a->dim], parts = parts_of(q, a, lines);
+        lg_device_error *error = lg_cuda(q)->error;
+        if (!sorts_indices(a))
+                return lg_launch(q, "scatter_add", scatter_loop<H>, lg_blocks(q, lines * parts), *a, lines, parts,
+                                 error, out, out_dtype);
+        int64_t *keys = (int64_t *)q->workspace(q, (size_t)(2 * n) * sizeof *keys);
+        if (!keys)
+                return false;
+        lg_sort_args sort = {};
+        sort.dtype = LG_I64;
+        sort.outer = sort.inner = 1;
+        sort.n = sort.k = n;
+        sort.x = a->index;
+        sort.values = keys;
+        sort.indices = keys + n;
+        return lg_cuda_sort(q, &sort) &&
+               lg_launch(q, "scatter_add (segments)", add_segments<H>, lg_blocks(q, lines * n), *a, lines,
+                         (const int64_t *)keys, (const int64_t *)(keys + n), error, out, out_dtype);
+}
+
 static __global__ void convert_loop(int64_t n, void *to, lg_dtype to_dtype, const void *from, lg_dtype from_dtype)
 {
         for (int64_t i = LG_FIRST; i < n; i += LG_STEP)
@@ -111,17 +182,14 @@ extern "C" bool lg_cuda_scatter_add(lg_queue *q, const lg_gather_args *given)
         const int64_t n = lg_count(a->ndim, a->shape), lines = n ? n / a->shape[a->dim] : 0;
         if (n == 0)
                 return true;
-        const int64_t parts = parts_of(q, a, lines), blocks = lg_blocks(q, lines * parts);
-        lg_device_error *error = lg_cuda(q)->error;
         if (a->dtype != LG_F16 && a->dtype != LG_BF16)
-                return LG_WITH_COMPUTE(a->dtype, lg_launch(q, "scatter_add", scatter_loop<H>, blocks, *a, lines, parts,
-                                                           error, a->to, a->dtype));
+                return LG_WITH_COMPUTE(a->dtype, add_lines<H>(q, a, lines, a->to, a->dtype));
         void *wide = q->workspace(q, (size_t)a->to_count * sizeof(float));
         const int64_t all = lg_blocks(q, a->to_count);
         return wide &&
                lg_launch(q, "scatter_add (widen)", convert_loop, all, a->to_count, wide, LG_F32, (const void *)a->to,
                          a->dtype) &&
-               lg_launch(q, "scatter_add", scatter_loop<float>, blocks, *a, lines, parts, error, wide, LG_F32) &&
+               add_lines<float>(q, a, lines, wide, LG_F32) &&
                lg_launch(q, "scatter_add (narrow)", convert_loop, all, a->to_count, a->to, a->dtype, (const void *)wide,
                          LG_F32);
 }

@@ -151,19 +151,19 @@ static bool product(lg_queue *q, const lg_gemm_args *g)
         return answer == LG_BLAS_NOTHING && own_product(q, g);
 }
 
-static void swap_dimensions(lg_gemm_args *g, int d, int e)
+/* Returns how many products with one batch dimension, the longest, make up the batch. */
+static int64_t parts_of(const lg_gemm_args *g)
 {
-        for (int64_t *list : {g->batch, g->a_batch, g->b_batch, g->c_batch}) {
-                int64_t was = list[d];
-                list[d] = list[e];
-                list[e] = was;
-        }
+        int64_t longest = 1;
+        for (int d = 0; d < g->batch_ndim; d++)
+                longest = g->batch[d] > longest ? g->batch[d] : longest;
+        return lg_count(g->batch_ndim, g->batch) / longest;
 }
 
-/* Drops batch dimensions of size 1, merges neighbours if all operands allow it, and puts the longest first. */
+/* Drops batch dimensions of size 1 and merges neighbours if all operands allow it. */
 static void coalesce(lg_gemm_args *g)
 {
-        int n = 0, longest = 0;
+        int n = 0;
         for (int d = 0; d < g->batch_ndim; d++) {
                 const int64_t size = g->batch[d], a = g->a_batch[d], b = g->b_batch[d], c = g->c_batch[d];
                 if (size == 1)
@@ -176,11 +176,87 @@ static void coalesce(lg_gemm_args *g)
                 g->b_batch[at] = b;
                 g->c_batch[at] = c;
         }
-        for (int d = 0; d < n; d++)
+        g->batch_ndim = n;
+}
+
+/* ---- batches whose matrices have no common distance, such as the heads of packed queries, keys and values ---- */
+
+/* Returns whether the matrices of an operand have a common distance over all batch dimensions. */
+static bool joins(const lg_gemm_args *g, const int64_t *distances)
+{
+        for (int d = 0; d + 1 < g->batch_ndim; d++)
+                if (distances[d] != distances[d + 1] * g->batch[d + 1])
+                        return false;
+        return true;
+}
+
+/* Copies the `rows` x `cols` matrices of an operand one behind the other into scratch memory, each in its own order. */
+static bool pack_matrices(lg_queue *q, const lg_gemm_args *g, int64_t rows, int64_t cols, const void **matrices,
+                          int64_t *row, int64_t *col, int64_t *distances)
+{
+        const int n = g->batch_ndim;
+        const bool by_row = *col <= *row;
+        lg_copy_args copy = {};
+        copy.ndim = n + 2;
+        copy.in_dtype = copy.out_dtype = g->dtype;
+        copy.in = *matrices;
+        memcpy(copy.shape, g->batch, (size_t)n * sizeof *copy.shape);
+        memcpy(copy.in_strides, distances, (size_t)n * sizeof *distances);
+        copy.shape[n] = rows;
+        copy.shape[n + 1] = cols;
+        copy.in_strides[n] = *row;
+        copy.in_strides[n + 1] = *col;
+        copy.out_strides[n] = *row = by_row ? cols : 1;
+        copy.out_strides[n + 1] = *col = by_row ? 1 : rows;
+        for (int d = n - 1; d >= 0; d--)
+                copy.out_strides[d] = distances[d] = d == n - 1 ? rows * cols : distances[d + 1] * g->batch[d + 1];
+        copy.out = q->workspace(q, (size_t)(lg_count(copy.ndim, copy.shape)) * lg_bytes_of(g->dtype));
+        *matrices = copy.out;
+        return copy.out && lg_cuda_copy(q, &copy);
+}
+
+/* Copies the operands whose matrices have no common distance, if that takes fewer calls than a product for each part of
+ * the batch and repeats no matrix. Returns false if a copy failed. */
+static bool join_batch(lg_queue *q, lg_gemm_args *g)
+{
+        const bool a = joins(g, g->a_batch), b = joins(g, g->b_batch);
+        bool repeats = false;
+        for (int d = 0; d < g->batch_ndim; d++)
+                repeats = repeats || (!a && g->a_batch[d] == 0) || (!b && g->b_batch[d] == 0);
+        if (!joins(g, g->c_batch) || repeats || g->k == 0 || parts_of(g) <= 1 + !a + !b)
+                return true;
+        const bool good = (a || pack_matrices(q, g, g->m, g->k, &g->a, &g->a_row, &g->a_col, g->a_batch)) &&
+                          (b || pack_matrices(q, g, g->k, g->n, &g->b, &g->b_row, &g->b_col, g->b_batch));
+        coalesce(g);
+        return good;
+}
+
+/* Computes all products at once by a list of their matrices, if the library can. */
+static lg_blas_answer listed_products(lg_queue *q, const lg_gemm_args *g)
+{
+        enum { CALLS = 2 }; /* a kernel makes the list */
+        const bool fits = lg_count(g->batch_ndim, g->batch) <= MOST_BATCHES && g->k && !g->bias && !g->relu;
+        return fits && parts_of(g) > CALLS ? lg_cuda_blas(q, g, false) : LG_BLAS_NOTHING;
+}
+
+/* ---- parts of the batch: products with one batch dimension ---- */
+
+static void swap_dimensions(lg_gemm_args *g, int d, int e)
+{
+        for (int64_t *list : {g->batch, g->a_batch, g->b_batch, g->c_batch}) {
+                int64_t was = list[d];
+                list[d] = list[e];
+                list[e] = was;
+        }
+}
+
+static void put_longest_first(lg_gemm_args *g)
+{
+        int longest = 0;
+        for (int d = 0; d < g->batch_ndim; d++)
                 longest = g->batch[d] > g->batch[longest] ? d : longest;
         if (longest)
                 swap_dimensions(g, 0, longest);
-        g->batch_ndim = n;
 }
 
 /* Returns the products at index i of all batch dimensions but the first, and at [first, first + count) of the first. */
@@ -215,6 +291,12 @@ extern "C" bool lg_cuda_gemm(lg_queue *q, const lg_gemm_args *given)
         if (batches == 0 || g.m == 0 || g.n == 0)
                 return true;
         coalesce(&g);
+        const lg_blas_answer answer = listed_products(q, &g);
+        if (answer != LG_BLAS_NOTHING)
+                return answer == LG_BLAS_DONE;
+        if (!join_batch(q, &g))
+                return false;
+        put_longest_first(&g);
         int64_t inner = batches_of(&g);
         for (int64_t i = 0; i < batches / inner; i++)
                 for (int64_t first = 0; first < inner; first += MOST_BATCHES) {

@@ -28,7 +28,8 @@ static __device__ inline int64_t group_of(int64_t row, int64_t groups)
 /* Reads a row into the registers v and returns its moments, summed in S. A first pass finds the mean roughly, so that
  * the differences from the mean are exact in the second. */
 template <typename S, typename T, int TEAM, int E, int V>
-static __device__ inline lg_moments kept_moments(const T *x, int64_t n, bool rms, LG_COMPUTE(T) * v, double *words)
+static __device__ inline lg_moments kept_moments(const T *x, int64_t n, double per, bool rms, LG_COMPUTE(T) * v,
+                                                 double *words)
 {
         S sum = 0, squares = 0, base = rms ? (S)0 : (S)lg_wide(x[0]), *shared = (S *)words;
         lg_each<TEAM, E, V>(n, [&](int k, int64_t i) {
@@ -49,13 +50,13 @@ static __device__ inline lg_moments kept_moments(const T *x, int64_t n, bool rms
                 }
         });
         lg_team_sums<TEAM>(&sum, &squares, shared);
-        const double rest = rms ? 0 : (double)sum / (double)n;
+        const double rest = rms ? 0 : (double)sum * per;
         return lg_moments{(double)n, (double)base + rest, (double)squares - (rms ? 0 : (double)sum * rest)};
 }
 
 /* Returns the moments of a row that does not fit in registers, in one pass: those of each thread, then all joined. */
 template <typename S, typename T, int V>
-static __device__ inline lg_moments long_moments(const T *x, int64_t n, bool rms, double *shared)
+static __device__ inline lg_moments long_moments(const T *x, int64_t n, double per, bool rms, double *shared)
 {
         typedef LG_COMPUTE(T) H;
         lg_moments m = {0, 0, 0};
@@ -79,33 +80,47 @@ static __device__ inline lg_moments long_moments(const T *x, int64_t n, bool rms
         }
         double sum = m.n * m.mean, none = 0;
         lg_team_sums<LG_THREADS>(&sum, &none, shared);
-        const double mean = sum / (double)n, away = m.n > 0 ? m.mean - mean : 0;
+        const double mean = sum * per, away = m.n > 0 ? m.mean - mean : 0;
         double squares = m.squares + m.n * away * away;
         lg_team_sums<LG_THREADS>(&squares, &none, shared);
         return lg_moments{(double)n, rms ? 0 : mean, squares};
 }
 
 template <typename S, typename T, int TEAM, int E, int V>
-static __device__ inline lg_moments moments_in(const T *x, int64_t n, bool rms, LG_COMPUTE(T) * v, double *shared)
+static __device__ inline lg_moments moments_in(const T *x, int64_t n, double per, bool rms, LG_COMPUTE(T) * v,
+                                               double *shared)
 {
         if constexpr (E == 0)
-                return long_moments<S, T, V>(x, n, rms, shared);
+                return long_moments<S, T, V>(x, n, per, rms, shared);
         else
-                return kept_moments<S, T, TEAM, E, V>(x, n, rms, v, shared);
+                return kept_moments<S, T, TEAM, E, V>(x, n, per, rms, v, shared);
 }
 
 /* Returns the moments of a row. If the sum of squares overflows f32, the whole team computes them again in f64. */
 template <typename T, int TEAM, int E, int V>
-static __device__ inline lg_moments row_moments(const T *x, int64_t n, bool rms, LG_COMPUTE(T) * v, double *shared)
+static __device__ inline lg_moments row_moments(const T *x, int64_t n, double per, bool rms, LG_COMPUTE(T) * v,
+                                                double *shared)
 {
         typedef LG_COMPUTE(T) H;
-        const lg_moments m = moments_in<H, T, TEAM, E, V>(x, n, rms, v, shared);
+        const lg_moments m = moments_in<H, T, TEAM, E, V>(x, n, per, rms, v, shared);
         if (std::is_same<H, double>::value || m.squares < (double)INFINITY)
                 return m;
-        return moments_in<double, T, TEAM, E, V>(x, n, rms, v, shared);
+        return moments_in<double, T, TEAM, E, V>(x, n, per, rms, v, shared);
 }
 
-template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_rows(lg_layer_norm_args a)
+/* Returns 1 / sqrt(x). Unless H is double, a root in f32 is improved to a relative error below 2^-43 by a step of
+ * Newton's method: division and root in f64 take longer than all else in a short row on GPUs with few f64 units. */
+template <typename H> static __device__ inline double reciprocal_root(double x)
+{
+        const float narrow = (float)x;
+        if (std::is_same<H, double>::value || !(narrow > 1e-30f && narrow < 1e30f))
+                return 1 / sqrt(x);
+        const double rough = (double)(1 / sqrtf(narrow));
+        return rough * (1.5 - 0.5 * x * rough * rough);
+}
+
+/* per: 1 / (elements of a row) */
+template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_rows(lg_layer_norm_args a, double per)
 {
         typedef LG_COMPUTE(T) H;
         LG_SHARED(double, shared, LG_TEAM_WORDS);
@@ -114,9 +129,9 @@ template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_
                 const T *x = (const T *)a.x + row * n;
                 const int64_t first = group_of(row, a.groups) * a.channels;
                 H v[E ? E : V];
-                const lg_moments m = row_moments<T, TEAM, E, V>(x, n, a.rms, v, shared);
+                const lg_moments m = row_moments<T, TEAM, E, V>(x, n, per, a.rms, v, shared);
                 lg_normal<H> scale;
-                const double rstd = 1 / sqrt(m.squares / (double)n + a.eps);
+                const double rstd = reciprocal_root<H>(m.squares * per + a.eps);
                 scale.set(m.mean, rstd);
                 if (lg_rank<TEAM>() == 0) {
                         a.mean[row] = m.mean;
@@ -149,8 +164,9 @@ template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_
 extern "C" bool lg_cuda_layer_norm(lg_queue *q, const lg_layer_norm_args *a)
 {
         const int64_t rows = a->outer * a->groups, n = a->channels * a->inner;
-        return rows * n == 0 || LG_WITH_STORED(a->dtype, LG_LAUNCH_ROWS(q, "layer_norm", layer_norm_rows, rows, n,
-                                                                        lg_even(LG_PACK(T), n, a->x, a->y), *a));
+        return rows * n == 0 ||
+               LG_WITH_STORED(a->dtype, LG_LAUNCH_ROWS(q, "layer_norm", layer_norm_rows, rows, n,
+                                                       lg_even(LG_PACK(T), n, a->x, a->y), *a, 1 / (double)n));
 }
 
 /* ---- the derivative with respect to x ---- */

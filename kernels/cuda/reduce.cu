@@ -219,6 +219,13 @@ template <typename H, typename F, int TEAM, int V> static bool run(lg_queue *q, 
                 lg_launch(q, "reduce (join)", join_loop<F>, lg_row_blocks(q, p.keep, 32), *a, p, (const F *)parts));
 }
 
+/* Returns whether the sums are those of the columns of a contiguous matrix, such as the gradient of a bias. */
+static bool sums_columns(const lg_reduce_args *a, const plan &p)
+{
+        return a->kind == LG_REDUCE_SUM && p.kept.ndim == 1 && p.kept.strides[0][0] == 1 && p.reduced.ndim == 1 &&
+               p.reduced.strides[0][0] == p.keep && p.keep >= 32 && p.count >= 8;
+}
+
 /* Chooses the kernel whose neighbouring threads read neighbours: along the reduced or the kept dimensions. */
 template <typename H, typename F> static bool choose(lg_queue *q, const lg_reduce_args *a, const plan &p)
 {
@@ -262,6 +269,8 @@ extern "C" bool lg_cuda_reduce(lg_queue *q, const lg_reduce_args *a)
                 return true;
         p.kept = lg_walk_of(a->kept_ndim, a->kept, {a->kept_strides}, false);
         p.reduced = lg_walk_of(a->reduced_ndim, a->reduced, {a->reduced_strides}, false);
+        if (lg_is_float(a->dtype) && sums_columns(a, p))
+                return lg_cuda_column_sums(q, a->dtype, p.count, p.keep, a->in, a->out);
         if (a->dtype == LG_F64)
                 return reduce<double, double>(q, a, p);
         if (lg_is_float(a->dtype))

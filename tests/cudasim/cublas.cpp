@@ -1,7 +1,8 @@
 /* cublas.cpp - the functions of cuBLASLt in use: records are checked, products are plain loops in their stream.
  *
  * Misuse ends the program. Algorithms are chosen for one problem and refuse any other; some want a workspace, which is
- * written to. f64 has no epilogues. $CUDASIM_CUBLAS_REFUSE=1: there is no algorithm for anything.
+ * written to. f64 has no epilogues. $CUDASIM_CUBLAS_REFUSE=1: there is no algorithm for anything;
+ * $CUDASIM_CUBLAS_LISTS=0: none for lists of pointers. Such lists are read when the product runs.
  */
 #include "sim.h"
 #include "product.h"
@@ -12,6 +13,8 @@ using namespace cudasim;
 namespace
 {
 enum kind : uint32_t { HANDLE = 0x71a0, PRODUCT, LAYOUT, PREFERENCE };
+
+int64_t made_so_far;
 
 struct handle {
         kind is = HANDLE;
@@ -33,6 +36,7 @@ struct layout {
         uint64_t rows, cols;
         int64_t ld, stride = 0;
         int32_t batch = 1;
+        uint32_t mode = 0; /* 1: the operand is an array of pointers */
 };
 
 struct preference {
@@ -58,6 +62,7 @@ template <typename T> cublasStatus_t make(const char *call, void *ret, T **made)
         *made = new T;
         memcpy(ret, made, sizeof *made);
         count_handles(1);
+        made_so_far++;
         return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -88,7 +93,7 @@ static_assert(sizeof(problem) % 8 == 0, "it is hashed by bytes");
 /* What stands in a cublasLtMatmulAlgo_t. */
 struct algorithm {
         uint64_t magic, problem, workspace;
-        uint32_t alignment[4];
+        uint32_t alignment[4], bias_alignment;
 };
 static_assert(sizeof(algorithm) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm is 64 bytes");
 constexpr uint64_t magic = 0x6c74616c676f5f31;
@@ -114,8 +119,10 @@ void check_layout(const char *call, const layout *l, const layout *d)
         if (l->ld < (int64_t)l->rows)
                 die("%s: a leading dimension of %lld for %llu rows", call, (long long)l->ld,
                     (unsigned long long)l->rows);
-        if (l->type != d->type || l->batch != d->batch || l->batch < 1 || l->stride < 0)
+        if (l->type != d->type || l->batch != d->batch || l->batch < 1 || l->stride < 0 || l->mode != d->mode)
                 die("%s: layouts of several types or batches", call);
+        if (l->mode > 1 || (l->mode && l->stride))
+                die("%s: a list of matrices has mode 1 and no stride", call);
 }
 
 problem problem_of(const char *call, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
@@ -136,6 +143,7 @@ problem problem_of(const char *call, cublasLtMatmulDesc_t desc, cublasLtMatrixLa
         p.ta = o->ta;
         p.tb = o->tb;
         p.epilogue = o->epilogue;
+        p.listed = l[3]->mode;
         for (int i = 0; i < 3; i++) {
                 p.ld[i] = l[i]->ld;
                 p.stride[i] = l[i]->stride;
@@ -147,7 +155,7 @@ problem problem_of(const char *call, cublasLtMatmulDesc_t desc, cublasLtMatrixLa
             l[2]->stride != l[3]->stride)
                 die("%s: C lies otherwise than D", call);
         /* One behind the other, or side by side in common columns. */
-        if (p.batch > 1 && p.stride[2] < (p.n - 1) * p.ld[2] + p.m &&
+        if (p.batch > 1 && !p.listed && p.stride[2] < (p.n - 1) * p.ld[2] + p.m &&
             (p.stride[2] < p.m || (p.batch - 1) * p.stride[2] + p.m > p.ld[2]))
                 die("%s: the matrices of D overlap", call);
         bool wide = p.type == CUDA_R_64F;
@@ -159,11 +167,29 @@ problem problem_of(const char *call, cublasLtMatmulDesc_t desc, cublasLtMatrixLa
         return p;
 }
 
-/* The bytes from the first to the last element. */
+/* The bytes from the first to the last element of an operand whose matrices are not listed, or of a listed matrix. */
 size_t extent(const layout *l)
 {
         return (size_t)((l->batch - 1) * l->stride + ((int64_t)l->cols - 1) * l->ld + (int64_t)l->rows) *
                size_of(l->type);
+}
+
+/* Checks an operand, or a list of its matrices. */
+void check_operand(const void *p, const layout *l, int number, uint32_t alignment)
+{
+        if (alignment_of(p) < (l->mode ? sizeof(void *) : alignment))
+                die("cublasLtMatmul: operand %d at %p is not aligned to the %u bytes of the preference", number, p,
+                    alignment);
+        check_device("cublasLtMatmul", p, l->mode ? (size_t)l->batch * sizeof(void *) : extent(l));
+}
+
+/* Checks the matrices of a list, while the product runs. */
+void check_list(const void *p, const layout &l, int number, uint32_t alignment)
+{
+        layout one = l;
+        one.mode = 0;
+        for (int i = 0; one.mode != l.mode && i < l.batch; i++)
+                check_operand(((const void *const *)p)[i], &one, number, alignment);
 }
 
 algorithm check_algorithm(const problem &p, const cublasLtMatmulAlgo_t *algo, const void *workspace, size_t bytes)
@@ -186,6 +212,11 @@ algorithm check_algorithm(const problem &p, const cublasLtMatmulAlgo_t *algo, co
 #define LOCK std::lock_guard<std::recursive_mutex> guard_(everything())
 
 extern "C" {
+int64_t cudasim_products_described(void)
+{
+        return made_so_far;
+}
+
 size_t CUBLASWINAPI cublasLtGetVersion(void)
 {
         return CUBLAS_VERSION;
@@ -291,6 +322,10 @@ cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayou
                 return put(__func__, attribute, &l->batch, from, bytes);
         case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
                 return put(__func__, attribute, &l->stride, from, bytes);
+#if CUBLAS_VER_MAJOR >= 13
+        case CUBLASLT_MATRIX_LAYOUT_BATCH_MODE:
+                return put(__func__, attribute, &l->mode, from, bytes);
+#endif
         default:
                 die("%s: attribute %d is not simulated", __func__, (int)attribute);
         }
@@ -341,13 +376,14 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, c
         as<handle>(__func__, h);
         const preference *like = as<preference>(__func__, record);
         const problem p = problem_of(__func__, desc, a, b, c, d);
-        const char *refuse = getenv("CUDASIM_CUBLAS_REFUSE");
+        const product *o = as<product>(__func__, desc);
+        const char *refuse = getenv("CUDASIM_CUBLAS_REFUSE"), *lists = getenv("CUDASIM_CUBLAS_LISTS");
         if (fails(__func__))
                 return CUBLAS_STATUS_INTERNAL_ERROR;
         *ret_count = 0;
         if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT && p.epilogue != CUBLASLT_EPILOGUE_BIAS)
                 die("%s: epilogue %u is not simulated", __func__, p.epilogue);
-        if ((refuse && *refuse == '1') || wanted < 1 ||
+        if ((refuse && *refuse == '1') || (p.listed && lists && *lists == '0') || wanted < 1 ||
             (p.type == CUDA_R_64F && p.epilogue != CUBLASLT_EPILOGUE_DEFAULT))
                 return CUBLAS_STATUS_NOT_SUPPORTED;
         algorithm made;
@@ -356,6 +392,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, c
         made.problem = hash_of(p);
         made.workspace = p.k >= 8 && like->workspace >= 5000 ? 5000 : 0;
         memcpy(made.alignment, like->alignment, sizeof made.alignment);
+        made.bias_alignment = p.epilogue == CUBLASLT_EPILOGUE_BIAS ? alignment_of(o->bias) : 0;
         memset((void *)results, 0xff, sizeof *results);
         memcpy(&results->algo, &made, sizeof made);
         results->workspaceSize = made.workspace;
@@ -380,17 +417,18 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDes
         const product *o = as<product>(__func__, desc);
         const bool biased = p.epilogue == CUBLASLT_EPILOGUE_BIAS;
         const void *at[4] = {a, b, c, d};
-        for (int i = 0; i < 4; i++)
-                if (alignment_of(at[i]) < chosen.alignment[i])
-                        die("%s: operand %d at %p is not aligned to the %u bytes of the preference", __func__, i, at[i],
-                            chosen.alignment[i]);
+        layout layouts[4];
+        for (int i = 0; i < 4; i++) {
+                const cublasLtMatrixLayout_t records[4] = {a_layout, b_layout, c_layout, d_layout};
+                layouts[i] = *as<layout>(__func__, records[i]);
+                check_operand(at[i], &layouts[i], i, chosen.alignment[i]);
+        }
         if (c != d)
                 die("%s: C is not D", __func__);
-        if (biased && (!o->bias || (uintptr_t)o->bias % 16)) /* which the heuristic does not ask about */
-                die("%s: no bias, or one that is not aligned to 16 bytes", __func__);
-        check_device(__func__, a, extent(as<layout>(__func__, a_layout)));
-        check_device(__func__, b, extent(as<layout>(__func__, b_layout)));
-        check_device(__func__, d, extent(as<layout>(__func__, d_layout)));
+        if (biased && (!o->bias || alignment_of(o->bias) < chosen.bias_alignment))
+                die("%s: no bias, or one that is not aligned to the %u bytes of the one that the algorithm was chosen "
+                    "for",
+                    __func__, chosen.bias_alignment);
         const bool wide = p.type == CUDA_R_64F;
         if (biased)
                 check_device(__func__, o->bias, (size_t)p.m * size_of((cudaDataType_t)p.type));
@@ -403,6 +441,8 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDes
                                wide ? *(const double *)alpha : (double)*(const float *)alpha,
                                wide ? *(const double *)beta : (double)*(const float *)beta};
         enqueue(stream, [=] {
+                for (int i = 0; i < 4; i++)
+                        check_list(at[i], layouts[i], i, chosen.alignment[i]);
                 if (chosen.workspace)
                         memset(workspace, 0xa5, (size_t)chosen.workspace);
                 if (wide)

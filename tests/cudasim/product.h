@@ -17,7 +17,8 @@ inline size_t size_of(cudaDataType_t t)
 struct problem {
         int64_t m, n, k, ld[3], stride[3];
         int32_t batch, type, compute, ta, tb;
-        uint32_t epilogue;
+        uint32_t epilogue, listed; /* listed: operands are arrays of addresses, one for each matrix */
+        uint32_t unused;
 };
 
 inline double get(const void *p, int32_t type, int64_t i)
@@ -57,15 +58,22 @@ struct operands {
         double alpha, beta;
 };
 
+/* The matrix of that number in the batch. */
+template <typename P> P matrix(const problem &p, P of, int operand, int64_t batch)
+{
+        return p.listed ? ((P const *)(const void *)of)[batch]
+                        : of + batch * p.stride[operand] * (int64_t)size_of((cudaDataType_t)p.type);
+}
+
 template <typename H> void multiply(const problem &p, const operands &o)
 {
         const int64_t size = (int64_t)size_of((cudaDataType_t)p.type);
         std::vector<H> a, b, sum((size_t)p.m);
         for (int64_t batch = 0; batch < p.batch; batch++) {
-                if (batch == 0 || p.stride[0])
-                        pack(a, o.a + batch * p.stride[0] * size, p.type, p.m, p.k, p.ld[0], p.ta);
-                if (batch == 0 || p.stride[1])
-                        pack(b, o.b + batch * p.stride[1] * size, p.type, p.k, p.n, p.ld[1], p.tb);
+                if (batch == 0 || p.stride[0] || p.listed)
+                        pack(a, matrix(p, o.a, 0, batch), p.type, p.m, p.k, p.ld[0], p.ta);
+                if (batch == 0 || p.stride[1] || p.listed)
+                        pack(b, matrix(p, o.b, 1, batch), p.type, p.k, p.n, p.ld[1], p.tb);
                 for (int64_t j = 0; j < p.n; j++) {
                         H *s = sum.data();
                         memset((void *)s, 0, (size_t)p.m * sizeof *s);
@@ -74,7 +82,7 @@ template <typename H> void multiply(const problem &p, const operands &o)
                                 for (int64_t i = 0; i < p.m; i++)
                                         s[i] += column[i] * by;
                         }
-                        char *d = o.d + (batch * p.stride[2] + j * p.ld[2]) * size;
+                        char *d = matrix(p, o.d, 2, batch) + j * p.ld[2] * size;
                         for (int64_t i = 0; i < p.m; i++) {
                                 H v = (H)o.alpha * s[i];
                                 v += o.beta != 0 ? (H)o.beta * (H)get(d, p.type, i) : (H)0;
