@@ -46,6 +46,8 @@ extern "C" __attribute__((visibility("default"))) int64_t cudasim_bytes(void);
 /* How often a device was asked whether it reaches another; copies between devices that could not go straight. */
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_peers_asked(void);
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_copies_through_host(void);
+/* Calls of cudaMemcpyAsync so far. */
+extern "C" __attribute__((visibility("default"))) int64_t cudasim_copies(void);
 /* The name of the call that failed last since cudasim_fail_at; "": none. */
 extern "C" __attribute__((visibility("default"))) const char *cudasim_failed(void);
 /* Handles (streams, events, libraries) and pinned buffers that are alive. */
