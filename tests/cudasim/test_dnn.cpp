@@ -416,18 +416,19 @@ static void queues_share_plans(void **)
         assert_int_equal(cudasim_handles(), handles);
 }
 
-/* Several threads, each with a queue, plan and convolve the same at the same time. */
+/* Threads, each with a queue, plan and convolve the same at the same time: 1 to 40 images. */
 static void threads_share_plans(void **)
 {
         const int64_t there = lg_dnn_find()->there;
         device keeper;
         (void)counts_after(&keeper, args_of(rows[5], LG_CONV_FORWARD, LG_F64));
         std::vector<std::thread> threads;
-        std::atomic<int> right{0};
+        std::atomic<int> ready{0}, right{0};
         for (int k = 0; k < 4; k++)
-                threads.emplace_back([&right] {
+                threads.emplace_back([&ready, &right] {
                         device d(true);
-                        const lg_conv_args a = args_of(rows[0], LG_CONV_FORWARD, LG_F32);
+                        lg_conv_args a = args_of(rows[0], LG_CONV_FORWARD, LG_F32);
+                        a.n = 40;
                         const sizes s = sizes_of(a);
                         const std::vector<float> ones((size_t)(s.x + s.w), 1);
                         lg_conv_args run = a;
@@ -437,7 +438,9 @@ static void threads_share_plans(void **)
                         run.x = x;
                         run.w = w;
                         run.out = y;
-                        for (int i = 0; i < 5; i++)
+                        for (ready++; ready < 4;)
+                                std::this_thread::yield();
+                        for (run.n = 1; run.n <= 40; run.n++)
                                 good = good && d.run(&run);
                         float middle = 0;
                         const int64_t at = (2 * a.at.out[1] + 2) * a.outputs;
@@ -448,8 +451,8 @@ static void threads_share_plans(void **)
                 t.join();
         assert_int_equal(right, 4);
         const lg_dnn_counts c = lg_cuda_dnn_counts(keeper.q);
-        assert_int_equal(c.misses, 2 * there);
-        assert_int_equal(c.hits, 19 * there);
+        assert_int_equal(c.misses, 41 * there);
+        assert_int_equal(c.hits, 3 * 40 * there);
 }
 
 /* An engine that fails when it runs is replaced by the next, in the end by own kernels; and not tried again. */
