@@ -370,6 +370,10 @@ typedef struct lg_device_api {
         bool (*event_query)(lg_queue *q, uint64_t mark, bool wait); /* returns true once the copy has read its memory */
         /* Waits for all queued work. Moves the error recorded since the last call (code 0: none) to *ret. */
         bool (*synchronize)(lg_queue *q, lg_device_error *ret);
+        /* Waits for the work queued so far and writes the element of type `from` at p to *ret, converted to `to`
+         * (LG_F64 or LG_I64) as the kernel copy does; else as synchronize(). NULL: callers copy, download and
+         * synchronize. */
+        bool (*item)(lg_queue *q, const void *p, lg_dtype from, void *ret, lg_dtype to, lg_device_error *error);
         bool (*clear_error)(lg_queue *q); /* clears errors of the work queued so far; the host does not wait */
         bool (*facts)(int index, lg_device_facts *ret); /* the caller passes *ret zeroed */
         const lg_kernels *kernels;

@@ -108,7 +108,7 @@ static void prepare(training *t, kind k, start from)
                 assert_true(step(t));
         if (from == EMPTIED)
                 lg_empty_cache(t->c);
-        for (int i = 0; i < 40 && from == WARM; i++) /* records are used again only after a while */
+        for (int i = 0; i < 60 && from == WARM; i++) /* records are used again only after a while */
                 assert_true(step(t));
 }
 

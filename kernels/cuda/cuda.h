@@ -15,6 +15,20 @@
 #include "../kernels.h"
 
 #define LG_CUDA_MARKS 16
+#define LG_CUDA_PIECES 2
+#define LG_CUDA_PIECE ((size_t)4 << 20) /* bytes of a piece, a multiple of 64 */
+
+/* Pinned host memory by way of which uploads go. */
+typedef struct lg_cuda_piece {
+        char *p;          /* NULL until an upload needs it */
+        cudaEvent_t read; /* ends the copies that read the piece, recorded when it is full */
+} lg_cuda_piece;
+
+/* The data that the host reads by one copy. */
+typedef struct lg_cuda_report {
+        lg_device_error error; /* the first error that a kernel found */
+        int64_t item;          /* the bits of the value that lg_device_api.item() reads */
+} lg_cuda_report;
 
 /* A CUDA device of one context. Kernels run in order on `stream`, copies from pinned memory on `copies`. */
 typedef struct lg_cuda_queue {
@@ -23,14 +37,18 @@ typedef struct lg_cuda_queue {
         cudaEvent_t here;                 /* event recorded in one stream for another stream to wait for */
         cudaEvent_t marks[LG_CUDA_MARKS]; /* event m % LG_CUDA_MARKS ends copy m, or a later one that reused it */
         uint64_t mark;                    /* number of the latest copy from pinned memory */
-        lg_device_error *error;           /* on the device: the first error that a kernel found */
-        lg_device_error *landing;         /* pinned host memory, into which *error is copied */
+        uint64_t ended;                   /* number of the latest copy that synchronize() has waited for */
+        lg_cuda_report *report;           /* on the device */
+        lg_cuda_report *landing;          /* pinned host memory, into which *report is copied */
+        lg_device_error *error;           /* &report->error */
+        lg_cuda_piece pieces[LG_CUDA_PIECES];
+        int piece;     /* index of the piece that uploads fill now */
+        size_t filled; /* bytes of it in use */
         int processors;
-        int pageable_access; /* 1: the device reads pageable host memory directly, maybe after an upload returned */
-        uint64_t peers;      /* bit i: access to the memory of device i has been requested */
-        void *dnn;           /* cuDNN's handle and plans (dnn.h) */
-        void *blas;          /* cuBLASLt handle and plans (blas.cu), made by the first product */
-        void *links;         /* list of the NCCL links of this device (nccl.cu) */
+        uint64_t peers; /* bit i: access to the memory of device i has been requested */
+        void *dnn;      /* cuDNN's handle and plans for this device, shared by all its queues (dnn.cu) */
+        void *blas;     /* cuBLASLt handle and plans (blas.cu), made by the first product */
+        void *links;    /* list of the NCCL links of this device (nccl.cu) */
 } lg_cuda_queue;
 
 static inline lg_cuda_queue *lg_cuda(lg_queue *q)
@@ -40,9 +58,20 @@ static inline lg_cuda_queue *lg_cuda(lg_queue *q)
 
 /* Returns whether e is cudaSuccess; if not, records `call` and CUDA's message in q (LG_NO_MEMORY or LG_BROKEN). */
 bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e);
-/* Returns whether a failed library call is worth another try: memory was short (lacked_memory, or less than 256 MiB
- * free: libraries that load kernels late report a general error) and cached memory was released. */
+/* Returns whether less than 256 MiB of the current device are free: libraries that load kernels late then report a
+ * general error. */
+bool lg_cuda_scarce(void);
+/* Returns whether a failed library call is worth another try: memory was short (lacked_memory, or it is scarce) and
+ * cached memory was released. */
 bool lg_cuda_again(lg_queue *q, bool lacked_memory);
+/* Is called before the first use of what may be loaded then: a kernel, or a library's plan, by its address or hash.
+ * CUDA may wait for the device in it; so this waits, within the time limit, for operations of links that are under way.
+ */
+bool lg_cuda_wait_for_links(lg_queue *q, const void *what);
+static inline bool lg_cuda_before_first(lg_queue *q, const void *what)
+{
+        return !lg_cuda(q)->links || lg_cuda_wait_for_links(q, what);
+}
 /* Counts a kernel launch, or a library call that computes, for lg_cuda_launches(). */
 void lg_cuda_count_launch(void);
 
@@ -91,6 +120,8 @@ static bool lg_launch(lg_queue *q, const char *name, void (*kernel)(P...), int64
 {
         if (blocks < 1)
                 return true;
+        if (!lg_cuda_before_first(q, (const void *)kernel))
+                return false;
         cudaError_t e;
         lg_cuda_count_launch();
         do { /* the first launch of a kernel takes memory for its code: retry with more */

@@ -2,6 +2,7 @@
 #include "blas.h"
 #include "dnn.h"
 #include "nccl.h"
+#include "transfer.h"
 #include "../queue_fail.inc"
 #include <stdio.h>
 #include <string.h>
@@ -17,13 +18,18 @@ bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e)
                              cudaGetErrorString(e));
 }
 
+bool lg_cuda_scarce(void)
+{
+        size_t free_bytes, total;
+        if (cudaMemGetInfo(&free_bytes, &total) == cudaSuccess)
+                return free_bytes < (size_t)256 << 20;
+        cudaGetLastError();
+        return false;
+}
+
 bool lg_cuda_again(lg_queue *q, bool lacked_memory)
 {
-        const size_t scarce = (size_t)256 << 20;
-        size_t free_bytes = scarce, total;
-        if (!lacked_memory && cudaMemGetInfo(&free_bytes, &total) != cudaSuccess)
-                cudaGetLastError();
-        return (lacked_memory || free_bytes < scarce) && q->release_cached(q);
+        return (lacked_memory || lg_cuda_scarce()) && q->release_cached(q);
 }
 
 /* launches by all queues of the process; tools read the number through the symbol lg_cuda_launches */
@@ -97,16 +103,19 @@ static cudaError_t make_parts(lg_cuda_queue *q, const char **call)
         }
         TRY(cudaFuncGetAttributes, &kernel, (const void *)probe) /* fails if the GPU is too old for these kernels */
         TRY(cudaDeviceGetAttribute, &q->processors, cudaDevAttrMultiProcessorCount, q->base.index)
-        TRY(cudaDeviceGetAttribute, &q->pageable_access, cudaDevAttrPageableMemoryAccess, q->base.index)
         TRY(cudaStreamCreateWithFlags, &q->stream, cudaStreamNonBlocking)
         TRY(cudaStreamCreateWithFlags, &q->copies, cudaStreamNonBlocking)
         TRY(cudaEventCreateWithFlags, &q->here, cudaEventDisableTiming)
         for (int i = 0; i < LG_CUDA_MARKS; i++)
                 TRY(cudaEventCreateWithFlags, &q->marks[i], cudaEventDisableTiming)
-        TRY(cudaMalloc, (void **)&q->error, sizeof *q->error)
+        for (lg_cuda_piece &piece : q->pieces)
+                TRY(cudaEventCreateWithFlags, &piece.read, cudaEventDisableTiming)
+        TRY(cudaMalloc, (void **)&q->report, sizeof *q->report)
         TRY(cudaHostAlloc, (void **)&q->landing, sizeof *q->landing, 0)
-        TRY(cudaMemsetAsync, q->error, 0, sizeof *q->error, q->stream)
+        TRY(cudaMemsetAsync, q->report, 0, sizeof *q->report, q->stream)
 #undef TRY
+        if (e == cudaSuccess)
+                q->error = &q->report->error;
         return e;
 }
 
@@ -137,10 +146,16 @@ static void close_queue(lg_queue *base)
                 cudaStreamSynchronize(q->stream);
         lg_cuda_dnn_close(base);
         lg_cuda_blas_close(base);
-        if (q->error)
-                cudaFree(q->error);
+        if (q->report)
+                cudaFree(q->report);
         if (q->landing)
                 cudaFreeHost(q->landing);
+        for (lg_cuda_piece &piece : q->pieces) {
+                if (piece.p)
+                        cudaFreeHost(piece.p);
+                if (piece.read)
+                        cudaEventDestroy(piece.read);
+        }
         for (int i = 0; i < LG_CUDA_MARKS; i++)
                 if (q->marks[i])
                         cudaEventDestroy(q->marks[i]);
@@ -202,46 +217,11 @@ static void unpin(lg_queue *q, void *p)
 
 /* ---- copies ---- */
 
-/* Makes the host wait for stream s; for operations of links in s it waits no longer than their time limit. */
-static bool finish(lg_queue *q, cudaStream_t s)
-{
-        return lg_cuda_links_before(q, s) && lg_cuda_good(q, "cudaStreamSynchronize", cudaStreamSynchronize(s));
-}
-
-static bool copy(lg_queue *q, const char *what, void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
-{
-        return bytes == 0 || lg_cuda_good(q, what, cudaMemcpyAsync(to, from, bytes, kind, lg_cuda(q)->stream));
-}
-
-/* Copies host memory to the device and returns when the host memory has been read. CUDA does that by itself only for
- * pageable memory that the device cannot access directly. */
-static bool upload(lg_queue *q, void *device, const void *host, size_t bytes)
-{
-        cudaPointerAttributes host_is;
-        if (bytes == 0)
-                return true;
-        if (!lg_cuda_links_before(q, lg_cuda(q)->stream) || /* a copy from pageable memory may make the host wait */
-            !copy(q, "cudaMemcpyAsync (to the device)", device, host, bytes, cudaMemcpyHostToDevice))
-                return false;
-        if (!lg_cuda(q)->pageable_access) {
-                if (!lg_cuda_good(q, "cudaPointerGetAttributes", cudaPointerGetAttributes(&host_is, host)))
-                        return false;
-                if (host_is.type == cudaMemoryTypeUnregistered)
-                        return true;
-        }
-        return finish(q, lg_cuda(q)->stream);
-}
-
-static bool download(lg_queue *q, void *host, const void *device, size_t bytes)
-{
-        return lg_cuda_links_before(q, lg_cuda(q)->stream) && /* a copy to pageable memory makes the host wait */
-               copy(q, "cudaMemcpyAsync (to the host)", host, device, bytes, cudaMemcpyDeviceToHost) &&
-               finish(q, lg_cuda(q)->stream);
-}
-
 static bool within(lg_queue *q, void *to, const void *from, size_t bytes)
 {
-        return copy(q, "cudaMemcpyAsync (on the device)", to, from, bytes, cudaMemcpyDeviceToDevice);
+        return bytes == 0 ||
+               lg_cuda_good(q, "cudaMemcpyAsync (on the device)",
+                            cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, lg_cuda(q)->stream));
 }
 
 /* Makes stream `later` wait for all that is in stream `first` now. Both belong to q's device, or only `first` does. */
@@ -302,39 +282,10 @@ static bool stream_wait(lg_queue *base, uint64_t mark)
 static bool event_query(lg_queue *base, uint64_t mark, bool wait)
 {
         cudaEvent_t event = lg_cuda(base)->marks[mark % LG_CUDA_MARKS];
-        cudaError_t e = cudaEventQuery(event);
-        if (e == cudaErrorNotReady) {
-                cudaGetLastError(); /* clears the error, or the next launch would report it */
-                if (!wait || !lg_cuda_links_before(base, event))
-                        return false;
-                e = cudaEventSynchronize(event);
-        }
-        return lg_cuda_good(base, "cudaEventSynchronize", e);
+        return lg_cuda_finish(base, event, wait);
 }
 
-/* ---- synchronisation and facts ---- */
-
-static bool clear_error(lg_queue *base)
-{
-        lg_cuda_queue *q = lg_cuda(base);
-        return lg_cuda_good(base, "cudaMemsetAsync", cudaMemsetAsync(q->error, 0, sizeof *q->error, q->stream));
-}
-
-static bool synchronize(lg_queue *base, lg_device_error *ret)
-{
-        lg_cuda_queue *q = lg_cuda(base);
-        *ret = lg_device_error{0, 0, 0};
-        if (!lg_cuda_links_before(base, q->stream) || !lg_cuda_links_before(base, q->copies) ||
-            !lg_cuda_good(base, "cudaMemcpyAsync (error)",
-                          cudaMemcpyAsync(q->landing, q->error, sizeof *q->error, cudaMemcpyDeviceToHost, q->stream)) ||
-            !lg_cuda_good(base, "cudaStreamSynchronize", cudaStreamSynchronize(q->stream)) ||
-            !lg_cuda_good(base, "cudaStreamSynchronize", cudaStreamSynchronize(q->copies)))
-                return false;
-        if (q->landing->code == LG_DEVICE_OK)
-                return true;
-        *ret = *q->landing;
-        return clear_error(base);
-}
+/* ---- facts ---- */
 
 static bool facts(int index, lg_device_facts *ret)
 {
@@ -383,8 +334,8 @@ static const lg_device_api api = {LG_DEVICE_ABI,
                                   close_queue,
                                   allocate,
                                   release,
-                                  ENTRY(upload),
-                                  ENTRY(download),
+                                  ENTRY(lg_cuda_upload),
+                                  ENTRY(lg_cuda_download),
                                   ENTRY(within),
                                   ENTRY(copy_between),
                                   pin,
@@ -392,8 +343,9 @@ static const lg_device_api api = {LG_DEVICE_ABI,
                                   ENTRY(copy_async),
                                   ENTRY(stream_wait),
                                   event_query,
-                                  ENTRY(synchronize),
-                                  ENTRY(clear_error),
+                                  ENTRY(lg_cuda_synchronize),
+                                  ENTRY(lg_cuda_item),
+                                  ENTRY(lg_cuda_clear_error),
                                   facts,
                                   &lg_cuda_kernels,
                                   true,

@@ -1,11 +1,9 @@
-/* dnn.cu - cuDNN: loading the library, a queue's handle and plans, and running a convolution by them. */
+/* dnn.cu - cuDNN: loading the library, and running a convolution by its plans. */
 #include "dnn.h"
 #if LG_CUDNN
 #include "conv.h"
 #include "loaded.h"
-#include <new>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the library ---- */
@@ -41,152 +39,38 @@ extern "C" const char *lg_cuda_dnn_reason(void)
         return lg_dnn_find()->reason;
 }
 
-lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t s)
+lg_dnn_words lg_dnn_last_words(void)
+{
+        lg_dnn_words words = {};
+        lg_dnn_find()->last_words(words.text, sizeof words.text);
+        return words;
+}
+
+lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t s, const lg_dnn_words *words)
 {
         if (s == CUDNN_STATUS_SUCCESS)
                 return LG_DNN_DONE;
         if (CUDNN_STATUS_CATEGORY(s) == CUDNN_STATUS_NOT_SUPPORTED)
                 return LG_DNN_REFUSED;
+        const lg_dnn_words more = words ? *words : lg_dnn_last_words();
         const bool memory = lg_dnn_lacked_memory(s) || s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
-        lg_queue_fail(q, memory ? LG_NO_MEMORY : LG_BROKEN, "%s: %s", call, lg_dnn_find()->words(s));
+        lg_queue_fail(q, memory ? LG_NO_MEMORY : LG_BROKEN, "%s: %s%s%s", call, lg_dnn_find()->words(s),
+                      *more.text ? "; " : "", more.text);
         return LG_DNN_FAILED;
-}
-
-/* ---- handle and plans of a queue ---- */
-
-#define PLANS 256 /* most plans that a queue caches; the least recently used one is replaced */
-
-typedef struct dnn_state {
-        cudnnHandle_t handle;
-        lg_dnn_plan *plans[PLANS];
-        int count;
-        uint64_t calls;
-        int64_t hits, misses;
-} dnn_state;
-
-static dnn_state *state_of(lg_queue *q)
-{
-        return (dnn_state *)lg_cuda(q)->dnn;
-}
-
-extern "C" void lg_cuda_dnn_close(lg_queue *q)
-{
-        dnn_state *d = state_of(q);
-        lg_cuda(q)->dnn = NULL;
-        if (!d)
-                return;
-        for (int i = 0; i < d->count; i++)
-                delete d->plans[i];
-        if (d->handle)
-                lg_dnn_find()->close(d->handle);
-        free(d);
-}
-
-/* Creates the handle of q for the current device and q's stream, if there is none yet. */
-static lg_dnn_answer open_state(lg_queue *q)
-{
-        const lg_dnn_library *l = lg_dnn_find();
-        if (!l->there)
-                return LG_DNN_REFUSED;
-        if (lg_cuda(q)->dnn)
-                return state_of(q)->handle ? LG_DNN_DONE : LG_DNN_REFUSED;
-        dnn_state *d = (dnn_state *)calloc(1, sizeof *d);
-        if (!d) {
-                lg_queue_fail(q, LG_NO_MEMORY, "no memory for cuDNN's plans");
-                return LG_DNN_FAILED;
-        }
-        lg_cuda(q)->dnn = d;
-        cudnnStatus_t s;
-        do
-                s = l->open(&d->handle);
-        while (s != CUDNN_STATUS_SUCCESS && lg_cuda_again(q, lg_dnn_lacked_memory(s)));
-        lg_dnn_answer answer = lg_dnn_judge(q, "cudnnCreate", s);
-        if (answer == LG_DNN_DONE)
-                answer = lg_dnn_judge(q, "cudnnSetStream", l->set_stream(d->handle, lg_cuda(q)->stream));
-        if (answer == LG_DNN_FAILED) /* frees the state, so that the next convolution tries again */
-                lg_cuda_dnn_close(q);
-        return answer;
-}
-
-extern "C" lg_dnn_counts lg_cuda_dnn_counts(lg_queue *q)
-{
-        const dnn_state *d = state_of(q);
-        lg_dnn_counts c = {0, 0, d ? d->hits : 0, d ? d->misses : 0};
-        for (int i = 0; d && i < d->count; i++)
-                (d->plans[i]->works ? c.plans : c.refusals)++;
-        return c;
-}
-
-static uint64_t hash_of(const lg_dnn_key *k)
-{
-        const unsigned char *p = (const unsigned char *)k;
-        uint64_t h = 14695981039346656037u;
-        for (size_t i = 0; i < sizeof *k; i++)
-                h = (h ^ p[i]) * 1099511628211u;
-        return h;
-}
-
-static void keep(dnn_state *d, lg_dnn_plan *p)
-{
-        int at = d->count;
-        if (d->count < PLANS) {
-                d->count++;
-        } else {
-                at = 0;
-                for (int i = 1; i < PLANS; i++)
-                        if (d->plans[i]->used < d->plans[at]->used)
-                                at = i;
-                delete d->plans[at];
-        }
-        d->plans[at] = p;
-}
-
-/* Finds the plan for a key, which the first call makes. *ret is NULL unless the answer is DONE. */
-static lg_dnn_answer plan_for(lg_queue *q, const lg_dnn_key *key, const lg_dnn_plan **ret)
-{
-        dnn_state *d = state_of(q);
-        const uint64_t hash = hash_of(key);
-        *ret = NULL;
-        d->calls++;
-        for (int i = 0; i < d->count; i++) {
-                lg_dnn_plan *p = d->plans[i];
-                if (p->hash != hash || memcmp(&p->key, key, sizeof *key) != 0)
-                        continue;
-                p->used = d->calls;
-                d->hits++;
-                *ret = p->works ? p : NULL;
-                return p->works ? LG_DNN_DONE : LG_DNN_REFUSED;
-        }
-        d->misses++;
-        lg_dnn_plan *p = new (std::nothrow) lg_dnn_plan;
-        if (!p) {
-                lg_queue_fail(q, LG_NO_MEMORY, "no memory for a plan of cuDNN");
-                return LG_DNN_FAILED;
-        }
-        p->key = *key;
-        p->hash = hash;
-        p->used = d->calls;
-        lg_dnn_answer answer = lg_dnn_build(q, d->handle, p);
-        if (answer == LG_DNN_FAILED) {
-                delete p;
-                return answer;
-        }
-        keep(d, p);
-        *ret = answer == LG_DNN_DONE ? p : NULL;
-        return answer;
 }
 
 /* ---- a convolution ---- */
 
-/* The addresses of a graph's operands. own_weights: w needs a copy in scratch memory, because cuDNN's order differs. */
+/* The addresses of a graph's operands. own_weights: w needs a copy in scratch memory, because cuDNN's order differs;
+ * copied: there is one. */
 typedef struct operands {
         void *x, *w, *y, *b;
-        bool own_weights;
+        bool own_weights, copied;
 } operands;
 
 static operands operands_of(const lg_conv_args *a)
 {
-        operands o = {(void *)a->x, (void *)a->w, (void *)a->g, (void *)a->b, false};
+        operands o = {(void *)a->x, (void *)a->w, (void *)a->g, (void *)a->b, false, false};
         (a->kind == LG_CONV_FORWARD ? o.y : a->kind == LG_CONV_INPUT_GRAD ? o.x : o.w) = a->out;
         o.own_weights = !a->weights_last && a->channels != a->at.groups && a->at.kernel[0] * a->at.kernel[1] != 1;
         return o;
@@ -224,7 +108,8 @@ static bool is_usual(const lg_conv_args *a)
         return usual;
 }
 
-static lg_dnn_answer execute(lg_queue *q, const lg_dnn_plan *p, const operands *o)
+/* Describes the operands and the workspace of plan p in *pack. */
+static lg_dnn_answer make_pack(lg_queue *q, const lg_dnn_plan *p, const operands *o, lg_dnn_parts *pack)
 {
         const lg_dnn_library *l = lg_dnn_find();
         void *workspace = p->workspace ? q->workspace(q, (size_t)p->workspace) : NULL;
@@ -232,60 +117,93 @@ static lg_dnn_answer execute(lg_queue *q, const lg_dnn_plan *p, const operands *
                 return LG_DNN_FAILED;
         const int64_t names[] = {LG_DNN_X, LG_DNN_W, LG_DNN_Y, LG_DNN_B}, count = p->key.bias ? 4 : 3;
         void *const places[] = {o->x, o->w, o->y, o->b};
-        lg_dnn_parts pack;
         lg_dnn_answer answer = lg_dnn_judge(q, "cudnnBackendCreateDescriptor",
-                                            l->make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack.part[0]));
-        if (answer == LG_DNN_DONE) {
-                pack.count = 1;
-                cudnnStatus_t s =
-                        l->set(pack.part[0], CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, names);
-                if (s == CUDNN_STATUS_SUCCESS)
-                        s = l->set(pack.part[0], CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count,
-                                   places);
-                if (s == CUDNN_STATUS_SUCCESS)
-                        s = l->set(pack.part[0], CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
-                answer = lg_dnn_judge(q, "cudnnBackendSetAttribute", s);
-        }
-        if (answer == LG_DNN_DONE)
-                answer = lg_dnn_judge(q, "cudnnBackendFinalize", l->finish(pack.part[0]));
+                                            l->make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack->part[0]));
+        if (answer != LG_DNN_DONE)
+                return answer;
+        pack->count = 1;
+        cudnnStatus_t s = l->set(pack->part[0], CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, names);
+        if (s == CUDNN_STATUS_SUCCESS)
+                s = l->set(pack->part[0], CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, places);
+        if (s == CUDNN_STATUS_SUCCESS)
+                s = l->set(pack->part[0], CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+        answer = lg_dnn_judge(q, "cudnnBackendSetAttribute", s);
+        return answer == LG_DNN_DONE ? lg_dnn_judge(q, "cudnnBackendFinalize", l->finish(pack->part[0])) : answer;
+}
+
+/* Returns whether s says that the engine cannot run here: neither was memory short, nor is the stream broken. */
+static bool engine_failed(lg_queue *q, cudnnStatus_t s)
+{
+        const int category = CUDNN_STATUS_CATEGORY(s);
+        if ((category != CUDNN_STATUS_NOT_SUPPORTED && category != CUDNN_STATUS_INTERNAL_ERROR &&
+             category != CUDNN_STATUS_EXECUTION_FAILED) ||
+            lg_dnn_lacked_memory(s) || s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED || lg_cuda_scarce())
+                return false;
+        const cudaError_t e = cudaStreamQuery(lg_cuda(q)->stream);
+        cudaGetLastError();
+        return e == cudaSuccess || e == cudaErrorNotReady;
+}
+
+/* Runs plan p. Returns REFUSED if its engine cannot run. */
+static lg_dnn_answer execute(lg_queue *q, const lg_dnn_table *d, const lg_dnn_plan *p, const operands *o)
+{
+        lg_dnn_parts pack;
+        const lg_dnn_answer answer = make_pack(q, p, o, &pack);
         if (answer != LG_DNN_DONE)
                 return answer;
         cudnnStatus_t s;
         lg_cuda_count_launch();
         do
-                s = l->execute(state_of(q)->handle, p->plan, pack.part[0]);
+                s = lg_dnn_find()->execute(d->handle, p->plan, pack.part[0]);
         while (s != CUDNN_STATUS_SUCCESS && lg_cuda_again(q, lg_dnn_lacked_memory(s)));
-        return lg_dnn_judge(q, "cudnnBackendExecute", s);
+        return s != CUDNN_STATUS_SUCCESS && engine_failed(q, s) ? LG_DNN_REFUSED
+                                                                : lg_dnn_judge(q, "cudnnBackendExecute", s);
 }
 
 /* Sets o->w to scratch memory if cuDNN's order of weights differs; fills it unless the weights are the result. */
 static bool weights_in(lg_queue *q, const lg_conv_args *a, operands *o)
 {
-        if (!o->own_weights)
+        if (!o->own_weights || o->copied)
                 return true;
+        o->copied = true;
         o->w = q->workspace(q, (size_t)lg_conv_weights(a) * lg_bytes_of(a->dtype));
         return o->w && (a->kind == LG_CONV_WEIGHT_GRAD || lg_conv_weights_last(q, a, o->w, a->dtype));
 }
 
+/* Runs the plan for a key; if its engine fails, plans again with the next one. Returns REFUSED if none is left. */
+static lg_dnn_answer run_plan(lg_queue *q, lg_dnn_table *d, const lg_dnn_key *key, const lg_conv_args *a, operands *o)
+{
+        lg_dnn_plan *p;
+        lg_dnn_answer answer = lg_dnn_plan_for(q, d, key, &p);
+        while (answer == LG_DNN_DONE) {
+                answer = weights_in(q, a, o) ? execute(q, d, p, o) : LG_DNN_FAILED;
+                if (answer != LG_DNN_REFUSED)
+                        return answer;
+                d->failures++;
+                answer = lg_dnn_build(q, d->handle, p);
+        }
+        return answer;
+}
+
 lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a)
 {
-        const lg_dnn_plan *plan = NULL;
-        lg_dnn_answer answer = is_usual(a) ? open_state(q) : LG_DNN_REFUSED;
+        if (!lg_dnn_find()->there || !is_usual(a))
+                return LG_DNN_REFUSED;
+        lg_dnn_table *d = lg_dnn_join(q);
+        if (!d)
+                return LG_DNN_FAILED;
+        const std::lock_guard<std::mutex> guard(d->lock);
+        lg_dnn_answer answer = lg_dnn_open(q, d);
         if (answer != LG_DNN_DONE)
                 return answer;
         operands o = operands_of(a);
         lg_dnn_key key = key_of(q, a, &o);
         const bool bias = key.bias != 0;
-        answer = plan_for(q, &key, &plan);
+        answer = run_plan(q, d, &key, a, &o);
         if (answer == LG_DNN_REFUSED && bias) {
                 key.bias = 0;
-                answer = plan_for(q, &key, &plan);
+                answer = run_plan(q, d, &key, a, &o);
         }
-        if (answer != LG_DNN_DONE)
-                return answer;
-        if (!weights_in(q, a, &o))
-                return LG_DNN_FAILED;
-        answer = execute(q, plan, &o);
         if (answer != LG_DNN_DONE)
                 return answer;
         if (bias && !key.bias && !lg_conv_bias(q, a, true))
@@ -311,15 +229,6 @@ size_t lg_cuda_dnn_version(void)
 const char *lg_cuda_dnn_reason(void)
 {
         return "this build knows nothing of cuDNN";
-}
-
-lg_dnn_counts lg_cuda_dnn_counts(lg_queue *)
-{
-        return lg_dnn_counts{0, 0, 0, 0};
-}
-
-void lg_cuda_dnn_close(lg_queue *)
-{
 }
 }
 #endif

@@ -9,9 +9,11 @@ typedef enum lg_dnn_answer { LG_DNN_DONE, LG_DNN_REFUSED, LG_DNN_FAILED } lg_dnn
 /* Convolves by cuDNN. Returns REFUSED, with nothing written, if cuDNN is absent or does not support these arguments. */
 lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a);
 
+/* Counts of a device's table of plans. */
 typedef struct lg_dnn_counts {
-        int64_t plans, refusals; /* in the cache: keys with a plan, keys that cuDNN refuses */
-        int64_t hits, misses;    /* cache look-ups so far that found the key, that did not */
+        int64_t plans, refusals; /* in the table: keys with a plan, keys that cuDNN refuses */
+        int64_t hits, misses;    /* look-ups so far that found the key, that did not */
+        int64_t failures;        /* engines so far that failed when they ran, and were replaced */
 } lg_dnn_counts;
 
 extern "C" {
@@ -19,17 +21,21 @@ extern "C" {
 size_t lg_cuda_dnn_version(void);
 const char *lg_cuda_dnn_reason(void);
 lg_dnn_counts lg_cuda_dnn_counts(lg_queue *q);
-/* Frees q's handle and plans; q's work must be finished. */
+/* Ends q's use of its device's handle and plans, which stay for other queues; q's work must be finished. */
 void lg_cuda_dnn_close(lg_queue *q);
+/* Frees the handles and plans of all devices that no queue uses. */
+__attribute__((visibility("default"))) void lg_cuda_dnn_forget(void);
 }
 
 #if __has_include(<cudnn.h>)
 #define LG_CUDNN 1
+#include <mutex>
 #include <cudnn.h>
 
 #define LG_DNN_FUNCTIONS(F)                                                                                            \
         F(version, cudnnGetVersion)                                                                                    \
         F(words, cudnnGetErrorString)                                                                                  \
+        F(last_words, cudnnGetLastErrorString)                                                                         \
         F(open, cudnnCreate)                                                                                           \
         F(close, cudnnDestroy)                                                                                         \
         F(set_stream, cudnnSetStream)                                                                                  \
@@ -51,8 +57,14 @@ typedef struct lg_dnn_library {
 
 const lg_dnn_library *lg_dnn_find(void);
 
-/* Converts a status: not supported to REFUSED, another error to FAILED, with call and cuDNN's message in q. */
-lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t status);
+/* cuDNN's description of the last error of this thread. */
+typedef struct lg_dnn_words {
+        char text[140];
+} lg_dnn_words;
+lg_dnn_words lg_dnn_last_words(void);
+/* Converts a status: not supported to REFUSED, another error to FAILED, with call and cuDNN's messages in q. words: the
+ * description of the error; NULL: the last one. */
+lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t status, const lg_dnn_words *words = NULL);
 
 static inline bool lg_dnn_lacked_memory(cudnnStatus_t s)
 {
@@ -86,12 +98,45 @@ struct lg_dnn_plan {
         uint64_t hash = 0, used = 0; /* used: number of the last call that used the plan */
         bool works = false;          /* false if cuDNN does not support this key */
         int64_t workspace = 0;
+        int tried = 0; /* number of engines that a plan was made with, or tried; the next search begins after them */
         cudnnBackendDescriptor_t plan = nullptr; /* the execution plan, one of the descriptors in parts */
         lg_dnn_parts parts;
 };
 
-/* Makes the plan for p->key and fills in the rest of *p. Returns REFUSED if cuDNN has no plan. */
+/* Makes the plan for p->key and fills in the rest of *p; if called again, by the next engine that works. Returns
+ * REFUSED if cuDNN has no plan. */
 lg_dnn_answer lg_dnn_build(lg_queue *q, cudnnHandle_t handle, lg_dnn_plan *p);
+
+#define LG_DNN_PLANS 256 /* most plans of a device; the least recently used one is replaced */
+
+/* The handle and plans of a device, for all queues of the process. They are used under `lock`: cuDNN lets one thread at
+ * a time use a handle, and not all engines let several threads run one plan. */
+struct lg_dnn_table {
+        lg_dnn_table *next = NULL;
+        int device, users = 0; /* users: number of queues that hold the table; guarded by tables_lock */
+        std::mutex lock;
+        bool opened = false;
+        cudnnHandle_t handle = NULL; /* NULL, if opened: cuDNN does not support the device */
+        cudaStream_t stream = NULL;  /* the handle's stream */
+        lg_dnn_plan *plans[LG_DNN_PLANS];
+        int count = 0;
+        uint64_t calls = 0;
+        int64_t hits = 0, misses = 0, failures = 0;
+
+        explicit lg_dnn_table(int index) : device(index)
+        {
+        }
+        ~lg_dnn_table();
+        lg_dnn_table(const lg_dnn_table &) = delete;
+        lg_dnn_table &operator=(const lg_dnn_table &) = delete;
+};
+
+/* Makes q a user of its device's table. Returns NULL if the host is out of memory. */
+lg_dnn_table *lg_dnn_join(lg_queue *q);
+/* To be called under d->lock. Creates the handle for the current device, if needed, and lets it work in q's stream. */
+lg_dnn_answer lg_dnn_open(lg_queue *q, lg_dnn_table *d);
+/* Finds the plan for a key, which the first call makes; under d->lock. *ret is NULL unless the answer is DONE. */
+lg_dnn_answer lg_dnn_plan_for(lg_queue *q, lg_dnn_table *d, const lg_dnn_key *key, lg_dnn_plan **ret);
 #endif
 
 #endif

@@ -35,6 +35,8 @@ struct builder {
         const lg_dnn_library *l = lg_dnn_find();
         lg_dnn_answer state = LG_DNN_DONE;
         cudnnStatus_t broken = CUDNN_STATUS_SUCCESS; /* first error of an engine, other than "not supported" */
+        lg_dnn_words words = {};                     /* description of that error */
+        int tried = 0; /* engines seen so far that may be used, in the order of preference */
 
         bool good() const
         {
@@ -269,8 +271,10 @@ static void finish_plan(builder *b, cudnnBackendDescriptor_t plan)
                          s != CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED;
         } while (broken && lg_cuda_again(b->q, lg_dnn_lacked_memory(s)));
         b->state = s == CUDNN_STATUS_SUCCESS ? LG_DNN_DONE : LG_DNN_REFUSED;
-        if (broken && b->broken == CUDNN_STATUS_SUCCESS)
+        if (broken && b->broken == CUDNN_STATUS_SUCCESS) {
                 b->broken = s;
+                b->words = lg_dnn_last_words();
+        }
 }
 
 static void plan_by(builder *b, cudnnHandle_t handle, cudnnBackendDescriptor_t config, lg_dnn_plan *p)
@@ -315,10 +319,12 @@ static void search(builder *b, cudnnHandle_t handle, cudnnBackendDescriptor_t gr
                 b->state = LG_DNN_DONE;
                 if (turn < known)
                         use[i] = use_of(b, &p->key, found[i]);
-                if (use[i] == (turn < known ? READY : SLOW))
+                if (use[i] == (turn < known ? READY : SLOW) && ++b->tried > p->tried) {
+                        p->tried = b->tried;
                         plan_by(b, handle, found[chosen = i], p);
-                else if (b->good())
+                } else if (b->good()) {
                         b->state = LG_DNN_REFUSED;
+                }
         }
         for (int64_t i = 0; i < count; i++)
                 if (i != chosen)
@@ -327,6 +333,8 @@ static void search(builder *b, cudnnHandle_t handle, cudnnBackendDescriptor_t gr
 
 lg_dnn_answer lg_dnn_build(lg_queue *q, cudnnHandle_t handle, lg_dnn_plan *p)
 {
+        const bool again = p->tried > 0;
+        p->parts.drop(0);
         builder b = {q, &p->parts};
         cudnnBackendDescriptor_t graph = graph_of(&b, &p->key, handle);
         const int mark = p->parts.count;
@@ -339,8 +347,8 @@ lg_dnn_answer lg_dnn_build(lg_queue *q, cudnnHandle_t handle, lg_dnn_plan *p)
                 if (b.state != LG_DNN_REFUSED)
                         break;
         }
-        if (b.state == LG_DNN_REFUSED && b.broken != CUDNN_STATUS_SUCCESS)
-                b.judge("cudnnBackendFinalize", b.broken);
+        if (b.state == LG_DNN_REFUSED && b.broken != CUDNN_STATUS_SUCCESS && !again)
+                b.state = lg_dnn_judge(q, "cudnnBackendFinalize", b.broken, &b.words);
         p->works = b.good();
         if (!p->works) {
                 p->parts.drop(0);

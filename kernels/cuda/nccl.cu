@@ -82,14 +82,19 @@ static bool make_parts(lg_queue *q, lg_link *l)
         return ok;
 }
 
-/* Writes the UUID of the device. Device numbers differ between processes that see different devices. */
+/* Writes the UUID and the PCI address of the device; for a slice of a GPU (MIG) also its name, as older drivers give
+ * all slices the UUID of the GPU. Device numbers differ between processes that see different devices. */
 static bool place(lg_queue *q, char *ret, size_t size)
 {
         cudaDeviceProp p;
         if (!lg_cuda_good(q, "cudaGetDeviceProperties", cudaGetDeviceProperties(&p, q->index)))
                 return false;
-        for (size_t i = 0; i < sizeof p.uuid.bytes && 2 * i + 2 < size; i++)
-                snprintf(ret + 2 * i, 3, "%02x", (unsigned char)p.uuid.bytes[i]);
+        char uuid[2 * sizeof p.uuid.bytes + 1];
+        for (size_t i = 0; i < sizeof p.uuid.bytes; i++)
+                snprintf(uuid + 2 * i, 3, "%02x", (unsigned char)p.uuid.bytes[i]);
+        const char *slice = strstr(p.name, "MIG ");
+        snprintf(ret, size, "%s %x:%x:%x %s", uuid, (unsigned)p.pciDomainID, (unsigned)p.pciBusID,
+                 (unsigned)p.pciDeviceID, slice ? slice : "");
         return true;
 }
 

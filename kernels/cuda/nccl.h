@@ -47,6 +47,8 @@ typedef struct lg_nccl_library {
 
 const lg_nccl_library *lg_nccl_find(void);
 
+#define LG_NCCL_USED 2048 /* twice the number of this module's kernels */
+
 struct lg_link {
         lg_link *next;
         ncclComm_t comm; /* NCCL's communicator; NULL after the link was given up */
@@ -56,6 +58,7 @@ struct lg_link {
         cudaEvent_t before;               /* event for waiting for a stream of the queue */
         cudaEvent_t marks[LG_CUDA_MARKS]; /* event m % LG_CUDA_MARKS ends operation m or a later one */
         uint64_t mark, ended;             /* numbers of the last operation, of the last one known to have ended */
+        const void *used[LG_NCCL_USED];   /* hash table: what this module has used while l was the first link */
         const char *doing;                /* name of the NCCL call of the last operation */
         lg_device_error *lost;            /* pinned: the error LG_DEVICE_LOST, copied to the device on give-up */
         char why[200];

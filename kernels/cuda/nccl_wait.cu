@@ -158,4 +158,27 @@ bool lg_cuda_links_before(lg_queue *q)
                         good = poll(q, l->marks[l->mark % LG_CUDA_MARKS]) && good;
         return good;
 }
+
+/* Only the latest link's table is in use: what it does not hold is waited for once more. */
+bool lg_cuda_wait_for_links(lg_queue *q, const void *what)
+{
+        const void **used = lg_nccl_links(q)->used;
+        const uint64_t hash = (uint64_t)(uintptr_t)what * 0x9e3779b97f4a7c15u >> 32;
+        for (uint64_t i = 0; i < 16; i++) {
+                const void **at = &used[(hash + i) % LG_NCCL_USED];
+                if (*at == what)
+                        return true;
+                if (!*at) {
+                        *at = what;
+                        break;
+                }
+        }
+        return lg_cuda_links_before(q);
+}
+#else
+
+bool lg_cuda_wait_for_links(lg_queue *, const void *)
+{
+        return true;
+}
 #endif

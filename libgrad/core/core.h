@@ -150,6 +150,8 @@ typedef enum lg__origin {
 } lg__origin;
 /* Waits for a device and reports the error that kernels recorded. Returns whether there was none. */
 bool lg__device_wait(lg__device *d);
+/* Reads the element at p by api->item(), which waits for the device, and reports errors as lg__device_wait() does. */
+bool lg__device_item(lg__device *d, const void *p, lg_dtype from, void *ret, lg_dtype to);
 
 /* ---- contexts: context.c, error.c ---- */
 

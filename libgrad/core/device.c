@@ -182,6 +182,14 @@ bool lg__device_wait(lg__device *d)
         return found.code == LG_DEVICE_OK || report_error(d->cache.ctx, &found);
 }
 
+bool lg__device_item(lg__device *d, const void *p, lg_dtype from, void *ret, lg_dtype to)
+{
+        lg_device_error found = {0};
+        if (!lg__kernel_done(d, "lg_item", d->api->item(d->queue, p, from, ret, to, &found)))
+                return false;
+        return found.code == LG_DEVICE_OK || report_error(d->cache.ctx, &found);
+}
+
 bool lg_synchronize(lg_ctx *c)
 {
         if (!lg__ok(c))

@@ -139,17 +139,29 @@ static bool check_host(const lg_tensor *t, const char *op, const void *data, lg_
         return true;
 }
 
+/* Copies t to host memory, by one transfer and one wait if the device can do so for the only element of t. */
+static bool download(const lg_tensor *t, void *data, lg_dtype dtype, bool item)
+{
+        lg__device *d = t->storage->device;
+        if (item && d->api->item) {
+                LG__NOTIFY(t->ctx, copied, t->ctx->cpu, d, lg__dtype_bytes(t->at.dtype));
+                return lg__device_item(d, lg__data(t), t->at.dtype, data, dtype);
+        }
+        lg_tensor *host = over_host(t, data, dtype);
+        bool ok = host && lg__copy_values(host, t, "lg_read") && lg__device_wait(d);
+        lg__tensor_release(host);
+        return ok;
+}
+
 /* Copies t to host memory even if the context has an error, which is kept. Sets a new error only if there was none. */
-static bool read_values(const lg_tensor *t, void *data, lg_dtype dtype)
+static bool read_values(const lg_tensor *t, void *data, lg_dtype dtype, bool item)
 {
         lg_ctx *c = t->ctx;
         lg_error_code was = c->error;
         c->error = LG_ERR_NONE;
         char message[sizeof c->message];
         memcpy(message, c->message, sizeof message);
-        lg_tensor *host = over_host(t, data, dtype);
-        bool ok = host && lg__copy_values(host, t, "lg_read") && lg__device_wait(t->storage->device);
-        lg__tensor_release(host);
+        bool ok = download(t, data, dtype, item);
         if (was) {
                 memcpy(c->message, message, sizeof message);
                 c->error = was;
@@ -169,7 +181,7 @@ bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes)
 {
         if (!alive_or_error(t, "lg_read"))
                 return false;
-        return check_host(t, "lg_read", data, dtype, bytes) && read_values(t, data, dtype);
+        return check_host(t, "lg_read", data, dtype, bytes) && read_values(t, data, dtype, false);
 }
 
 bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype dtype, size_t bytes)
@@ -196,11 +208,11 @@ static bool one_element(const lg_tensor *t)
 double lg_item(const lg_tensor *t)
 {
         double value = NAN;
-        return one_element(t) && read_values(t, &value, LG_F64) ? value : NAN;
+        return one_element(t) && read_values(t, &value, LG_F64, true) ? value : NAN;
 }
 
 int64_t lg_item_i64(const lg_tensor *t)
 {
         int64_t value = 0;
-        return one_element(t) && read_values(t, &value, LG_I64) ? value : 0;
+        return one_element(t) && read_values(t, &value, LG_I64, true) ? value : 0;
 }

@@ -7,6 +7,8 @@
  */
 #include "cudnn_graph.h"
 #include <cstdio>
+#include <cstdlib>
+#include <string>
 
 using namespace cudasim;
 using namespace cudasim::dnn;
@@ -76,6 +78,15 @@ int64_t get(descriptor *d, int name, int64_t room, void *to)
         die("cudnnBackendGetAttribute: attribute %d of a descriptor of type %d", name, (int)d->type);
 }
 
+/* What cudnnGetLastErrorString says. */
+thread_local std::string last_words;
+
+cudnnStatus_t failed(const char *call, cudnnStatus_t s)
+{
+        last_words = std::string(call) + " fails on purpose";
+        return s;
+}
+
 /* Where the pack says that a tensor is. */
 cudnnStatus_t find(const descriptor *pack, const tensor &t, char **ret)
 {
@@ -99,10 +110,10 @@ cudnnStatus_t find(const descriptor *pack, const tensor &t, char **ret)
 #define LOCK std::lock_guard<std::recursive_mutex> guard_(everything())
 #define FAIL                                                                                                           \
         if (fails(__func__))                                                                                           \
-        return CUDNN_STATUS_INTERNAL_ERROR
+        return failed(__func__, CUDNN_STATUS_INTERNAL_ERROR)
 #define FAIL_MEMORY(where)                                                                                             \
         if (fails(__func__))                                                                                           \
-        return CUDNN_STATUS_INTERNAL_ERROR_##where##_ALLOCATION_FAILED
+        return failed(__func__, CUDNN_STATUS_INTERNAL_ERROR_##where##_ALLOCATION_FAILED)
 
 extern "C" {
 size_t CUDNNWINAPI cudnnGetVersion(void)
@@ -123,13 +134,19 @@ const char *CUDNNWINAPI cudnnGetErrorString(cudnnStatus_t s)
                                                                     : "CUDNN_STATUS_NOT_SUPPORTED";
 }
 
+void CUDNNWINAPI cudnnGetLastErrorString(char *text, size_t size)
+{
+        snprintf(text, size, "%s", last_words.c_str());
+        last_words.clear();
+}
+
 cudnnStatus_t CUDNNWINAPI cudnnCreate(cudnnHandle_t *h)
 {
         LOCK;
         FAIL;
         FAIL_MEMORY(HOST);
         if (fails(__func__, LOAD))
-                return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+                return failed(__func__, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED);
         *h = new cudnnContext{nullptr, current_device};
         count_handles(1);
         return CUDNN_STATUS_SUCCESS;
@@ -197,7 +214,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendFinalize(cudnnBackendDescriptor_t p)
         if (d->finished)
                 die("cudnnBackendFinalize: a descriptor of type %d, a second time", (int)d->type);
         if (d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && fails(__func__, LOAD))
-                return CUDNN_STATUS_EXECUTION_FAILED;
+                return failed(__func__, CUDNN_STATUS_EXECUTION_FAILED);
         const cudnnStatus_t s = finish(d);
         d->finished = s == CUDNN_STATUS_SUCCESS;
         return s;
@@ -210,13 +227,16 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescr
         FAIL;
         FAIL_MEMORY(DEVICE);
         if (fails(__func__, LOAD))
-                return CUDNN_STATUS_EXECUTION_FAILED;
+                return failed(__func__, CUDNN_STATUS_EXECUTION_FAILED);
         descriptor *p = of(plan, "cudnnBackendExecute"), *v = of(pack, "cudnnBackendExecute");
         if (!p->finished || !v->finished || p->type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
             v->type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
                 die("cudnnBackendExecute: not a plan and a pack that are finalised");
         if (current_device != h->device || value<cudnnHandle_t>(p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) != h)
                 die("cudnnBackendExecute: a handle of another plan or device");
+        const char *broken = getenv("CUDASIM_CUDNN_FAIL");
+        if (broken && atoi(broken) >> p->engine & 1)
+                return failed(__func__, CUDNN_STATUS_EXECUTION_FAILED);
         run r = {meaning_of(of(p->graph, "cudnnBackendExecute")),
                  nullptr,
                  nullptr,

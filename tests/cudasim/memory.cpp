@@ -69,7 +69,7 @@ namespace
 {
 constexpr size_t unit = 512, guard = 512;
 std::map<const char *, size_t> pinned;
-int64_t copies_through_host;
+int64_t copies, copies_through_host;
 
 /* First fit, with a closed gap behind each piece. */
 char *take(device &d, size_t bytes)
@@ -197,6 +197,11 @@ int64_t cudasim_copies_through_host(void)
         return copies_through_host;
 }
 
+int64_t cudasim_copies(void)
+{
+        return copies;
+}
+
 cudaError_t CUDARTAPI cudaMalloc(void **p, size_t bytes)
 {
         LOCK;
@@ -281,6 +286,7 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t bytes, 
 {
         LOCK;
         FAIL(cudaErrorInvalidValue);
+        copies++;
         bool to_device = owner(to), from_device = owner(from);
         if (kind == cudaMemcpyHostToDevice     ? !to_device || from_device
             : kind == cudaMemcpyDeviceToHost   ? to_device || !from_device

@@ -250,8 +250,10 @@ cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *p, int i)
         if (i < 0 || i >= device_count())
                 return note(cudaErrorInvalidDevice);
         memset(p, 0, sizeof *p);
-        snprintf(p->name, sizeof p->name, "simulated device %d", i);
-        snprintf(p->uuid.bytes, sizeof p->uuid.bytes, "simulated %d", i % 1000);
+        const bool slices = number("CUDASIM_MIG", 0);
+        snprintf(p->name, sizeof p->name, "simulated %s %d", slices ? "MIG" : "device", i);
+        snprintf(p->uuid.bytes, sizeof p->uuid.bytes, "simulated %d", slices ? 0 : i % 1000);
+        p->pciBusID = slices ? 0 : i;
         p->major = 9;
         p->multiProcessorCount = 4;
         p->totalGlobalMem = (size_t)number("CUDASIM_MEMORY", (int64_t)1 << 30);

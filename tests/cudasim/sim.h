@@ -48,6 +48,8 @@ extern "C" __attribute__((visibility("default"))) int64_t cudasim_peers_asked(vo
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_copies_through_host(void);
 /* Handles and descriptors of cuBLASLt that were made so far. */
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_products_described(void);
+/* Calls of cudaMemcpyAsync so far. */
+extern "C" __attribute__((visibility("default"))) int64_t cudasim_copies(void);
 /* The name of the call that failed last since cudasim_fail_at; "": none. */
 extern "C" __attribute__((visibility("default"))) const char *cudasim_failed(void);
 /* Handles (streams, events, libraries) and pinned buffers that are alive. */

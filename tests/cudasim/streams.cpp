@@ -2,6 +2,8 @@
  * it. */
 #include "runtime.h"
 #include <ctime>
+#include <set>
+#include <string>
 
 struct CUevent_st {
         cudaStream_t stream; /* where it was recorded last; NULL: never, or done */
@@ -114,6 +116,9 @@ static cudaError_t try_launch(const char *name, dim3 grid, dim3 block, size_t sh
                 return cudaErrorInvalidValue;
         if (record_of(stream)->device != current_device)
                 return cudaErrorInvalidResourceHandle;
+        static std::set<std::string> &loaded = *new std::set<std::string>;
+        if (number("CUDASIM_LAZY", 0) && loaded.insert(name).second)
+                wait_device(current_device);
         enqueue(stream, [=] {
                 run_grid(name, grid, block, shared, body);
                 check_after(name);
@@ -168,6 +173,14 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
         count_wait();
         wait_all(record_of(s));
         return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t s)
+{
+        LOCK;
+        FAIL(cudaErrorLaunchFailure);
+        const stream_record *r = record_of(s);
+        return r->done >= r->queued ? cudaSuccess : note(cudaErrorNotReady);
 }
 
 cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)

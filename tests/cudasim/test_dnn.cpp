@@ -1,4 +1,5 @@
 /* test_dnn.cpp - every way to convolve against the plain sums of kernels/conv.h in f64, and what a queue keeps. */
+#include <atomic>
 #include <cmath>
 #include <csetjmp>
 #include <cstdarg>
@@ -6,6 +7,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <thread>
 #include <vector>
 extern "C" {
 #include <cmocka.h>
@@ -20,8 +23,9 @@ extern "C" const lg_device_api *lg_device_module(void);
 struct device {
         lg_queue *q;
         std::vector<void *> scratch, memory;
+        bool keeps; /* plans stay behind */
 
-        device()
+        explicit device(bool leaves_plans = false) : keeps(leaves_plans)
         {
                 const lg_device_api *api = lg_device_module();
                 char reason[200];
@@ -51,6 +55,8 @@ struct device {
                 release(&memory);
                 q->api->close(q);
                 free(q);
+                if (!keeps)
+                        lg_cuda_dnn_forget();
         }
         char *room(size_t bytes)
         {
@@ -379,6 +385,129 @@ static void plans_are_kept(void **)
         assert_int_equal(cudasim_handles(), handles);
 }
 
+static lg_dnn_counts counts_after(device *d, const lg_conv_args &a)
+{
+        assert_true(error_of(d, a, false, 0) < 1e-6);
+        return lg_cuda_dnn_counts(d->q);
+}
+
+/* Queues of a device have one table, also if they are not open at the same time; another device has its own. */
+static void queues_share_plans(void **)
+{
+        const int64_t handles = cudasim_handles(), there = lg_dnn_find()->there;
+        const lg_conv_args a = args_of(rows[0], LG_CONV_FORWARD, LG_F32);
+        const lg_conv_args b = args_of(rows[1], LG_CONV_FORWARD, LG_F32);
+        {
+                device first(true);
+                assert_int_equal(counts_after(&first, a).misses, there);
+                {
+                        device second(true);
+                        assert_int_equal(counts_after(&second, a).misses, there);
+                        assert_int_equal(counts_after(&second, b).misses, 2 * there);
+                        lg_cuda_dnn_forget(); /* both are in use */
+                }
+                assert_int_equal(counts_after(&first, b).misses, 2 * there);
+        }
+        {
+                device third;
+                assert_int_equal(counts_after(&third, a).misses, 2 * there);
+                assert_int_equal(lg_cuda_dnn_counts(third.q).hits, 3 * there);
+        }
+        assert_int_equal(cudasim_handles(), handles);
+}
+
+/* Threads, each with a queue, plan and convolve the same at the same time: 1 to 40 images. */
+static void threads_share_plans(void **)
+{
+        const int64_t there = lg_dnn_find()->there;
+        device keeper;
+        (void)counts_after(&keeper, args_of(rows[5], LG_CONV_FORWARD, LG_F64));
+        std::vector<std::thread> threads;
+        std::atomic<int> ready{0}, right{0};
+        for (int k = 0; k < 4; k++)
+                threads.emplace_back([&ready, &right] {
+                        device d(true);
+                        lg_conv_args a = args_of(rows[0], LG_CONV_FORWARD, LG_F32);
+                        a.n = 40;
+                        const sizes s = sizes_of(a);
+                        const std::vector<float> ones((size_t)(s.x + s.w), 1);
+                        lg_conv_args run = a;
+                        char *x = d.room((size_t)s.x * 4), *w = d.room((size_t)s.w * 4), *y = d.room((size_t)s.y * 4);
+                        bool good = d.q->api->upload(d.q, x, ones.data(), (size_t)s.x * 4) &&
+                                    d.q->api->upload(d.q, w, ones.data(), (size_t)s.w * 4);
+                        run.x = x;
+                        run.w = w;
+                        run.out = y;
+                        for (ready++; ready < 4;)
+                                std::this_thread::yield();
+                        for (run.n = 1; run.n <= 40; run.n++)
+                                good = good && d.run(&run);
+                        float middle = 0;
+                        const int64_t at = (2 * a.at.out[1] + 2) * a.outputs;
+                        good = good && d.q->api->download(d.q, &middle, y + at * 4, 4);
+                        right += good && middle == 27; /* 3 x 3 windows of 3 channels */
+                });
+        for (std::thread &t : threads)
+                t.join();
+        assert_int_equal(right, 4);
+        const lg_dnn_counts c = lg_cuda_dnn_counts(keeper.q);
+        assert_int_equal(c.misses, 41 * there);
+        assert_int_equal(c.hits, 3 * 40 * there);
+}
+
+/* An engine that fails when it runs is replaced by the next, in the end by own kernels; and not tried again. */
+static void failing_engines(void **)
+{
+        using namespace cudasim::dnn;
+        if (!by_dnn())
+                return;
+        const lg_conv_args a = args_of(rows[3], LG_CONV_WEIGHT_GRAD, LG_F32);
+        const struct {
+                int broken, failures, plans;
+        } cases[] = {{1 << UNSTEADY, 1, 1},
+                     {1 << UNSTEADY | 1 << COMPILED, 2, 1},
+                     {1 << UNSTEADY | 1 << COMPILED | 1 << PLAIN, 3, 0}};
+        const int64_t handles = cudasim_handles();
+        for (const auto &k : cases) {
+                device d;
+                setenv("CUDASIM_CUDNN_FAIL", std::to_string(k.broken).c_str(), 1);
+                const lg_dnn_counts once = counts_after(&d, a), twice = counts_after(&d, a);
+                unsetenv("CUDASIM_CUDNN_FAIL");
+                assert_int_equal(once.failures, k.failures);
+                assert_int_equal(once.plans, k.plans);
+                assert_int_equal(twice.failures, once.failures);
+                assert_int_equal(twice.misses, 1);
+        }
+        assert_int_equal(cudasim_handles(), handles);
+}
+
+/* Where memory is short, an engine that fails is not to blame. */
+static void failing_for_memory(void **)
+{
+        using namespace cudasim::dnn;
+        if (!by_dnn())
+                return;
+        device d;
+        lg_conv_args a = args_of(rows[3], LG_CONV_WEIGHT_GRAD, LG_F32);
+        const sizes s = sizes_of(a);
+        void *x, *g, *w;
+        drawn(&d, LG_F32, s.x, 0, &x);
+        drawn(&d, LG_F32, s.y, 0, &g);
+        drawn(&d, LG_F32, s.w, 0, &w);
+        a.x = x;
+        a.g = g;
+        a.out = w;
+        setenv("CUDASIM_CUDNN_FAIL", "255", 1);
+        setenv("CUDASIM_FREE", "1000000", 1);
+        assert_false(d.run(&a));
+        unsetenv("CUDASIM_FREE");
+        unsetenv("CUDASIM_CUDNN_FAIL");
+        assert_string_equal(d.q->message,
+                            "cudnnBackendExecute: CUDNN_STATUS_EXECUTION_FAILED; cudnnBackendExecute fails on purpose");
+        d.q->status = LG_OK;
+        assert_int_equal(counts_after(&d, args_of(rows[3], LG_CONV_WEIGHT_GRAD, LG_F32)).failures, 0);
+}
+
 /* Each call in turn fails: it is told, or another engine convolved; nothing leaks, and the next convolution is right.
  * Then all calls fail from one on. */
 static void failures(void **)
@@ -403,7 +532,10 @@ static void failures(void **)
                         cudasim_fail_at(n, from, way);
                         bool good = lg_cuda_conv(d.q, &a);
                         calls = cudasim_calls(way) - calls;
-                        const bool engine = strcmp(cudasim_failed(), "cudnnBackendFinalize") == 0;
+                        const char *call = cudasim_failed();
+                        const bool library = strncmp(call, "cudnn", 5) == 0;
+                        const bool engine =
+                                !strcmp(call, "cudnnBackendFinalize") || !strcmp(call, "cudnnBackendExecute");
                         cudasim_fail_at(0, false, way);
                         d.release(&d.scratch);
                         if (calls < n) {
@@ -413,6 +545,7 @@ static void failures(void **)
                         assert_true(!good || (engine && !from));
                         assert_true(good || d.q->status == LG_NO_MEMORY || (d.q->status == LG_BROKEN && way != 1));
                         assert_int_equal(good, d.q->message[0] == '\0');
+                        assert_true(good || !library || strstr(d.q->message, " fails on purpose"));
                         d.q->message[0] = '\0';
                         d.q->status = LG_OK;
                         assert_true(error_of(&d, args_of(rows[0], LG_CONV_FORWARD, LG_F32), true, 0) < 1e-6);
@@ -436,6 +569,10 @@ int main()
                 cmocka_unit_test(tf32_and_repetition),
                 cmocka_unit_test(failures),
                 cmocka_unit_test(plans_are_kept),
+                cmocka_unit_test(queues_share_plans),
+                cmocka_unit_test(threads_share_plans),
+                cmocka_unit_test(failing_engines),
+                cmocka_unit_test(failing_for_memory),
                 cmocka_unit_test(ready_engines_first),
         };
         return cmocka_run_group_tests(tests, nullptr, nullptr);

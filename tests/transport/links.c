@@ -4,7 +4,7 @@
  *   absent   the last rank has no NCCL;  refused  it cannot join;  shared  all ranks have the same GPU: all go through
  *            the host
  *   differ   the last rank does something else
- *   reads, waits, uploads, frees, copies, closes, sleeps
+ *   reads, waits, uploads, loads, frees, copies, closes, sleeps
  *            the last rank's NCCL does not go on, and then the ranks do that: they get an error, and parameters are as
  *            before the step;  dies  that rank is killed then;  remote  NCCL says that it is gone
  */
@@ -44,7 +44,7 @@ static int64_t count(const char *name)
 typedef struct training {
         lg_module *net;
         lg_optimizer *opt;
-        lg_tensor *x;
+        lg_tensor *x, *spare; /* of the same size */
 } training;
 
 static training new_training(void)
@@ -54,6 +54,7 @@ static training new_training(void)
         CHECK(lg_data_parallel(t.net, g, .bucket_bytes = 512));
         t.opt = lg_adam(c, lg_parameters(t.net), 0.01);
         t.x = lg_keep(lg_normal(c, 0, 1, LG_SHAPE(5, 6)));
+        t.spare = lg_keep(lg_empty(c, LG_SHAPE(5, 6)));
         return t;
 }
 
@@ -205,8 +206,16 @@ static bool wait_by(const char *kind, const training *t, lg_loader *l)
         lg_batch b;
         if (!strcmp(kind, "waits"))
                 return lg_synchronize(c);
-        if (!strcmp(kind, "uploads"))
-                return lg_from(c, values, LG_SHAPE(MOST)) != NULL;
+        if (!strcmp(kind, "uploads")) { /* more than fits into pinned memory, so that a copy must end */
+                for (int i = 0; i < 400; i++)
+                        if (!lg_from(c, values, LG_SHAPE(MOST)))
+                                return false;
+                return true;
+        }
+        if (!strcmp(kind, "loads")) { /* a kernel that was not used before, in memory that is there */
+                lg_free(t->spare);
+                return lg_sin(t->x) != NULL;
+        }
         if (!strcmp(kind, "copies")) { /* the copy of a batch of the loader comes after the steps */
                 while (lg_loader_next(l, &b)) {
                 }
@@ -275,6 +284,8 @@ int main(int argc, char **words)
                 setenv("CUDASIM_NCCL", "0", 1);
         if (!strcmp(kind, "refused") && last)
                 setenv("CUDASIM_NCCL_REFUSE", "1", 1);
+        if (!strcmp(kind, "loads"))
+                setenv("CUDASIM_LAZY", "1", 1);
         c = lg_open(.threads = 1, .seed = 3);
         lg_on_message(c, take_message, NULL);
         lg_set_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
