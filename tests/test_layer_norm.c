@@ -212,10 +212,10 @@ TEST_CASE(rms_of_any_length)
 TEST_CASE(rows_of_any_magnitude)
 {
         enum { LENGTH = 24 };
-        const double sizes[] = {1e-17, 1e-15, 1e-12, 1, 1e12, 1e15, 1e17, 1e25};
+        const double sizes[] = {1e-25, 1e-21, 1e-17, 1e-15, 1e-12, 1, 1e12, 1e15, 1e17, 1e25};
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_normal(c, 3, 1, LG_SHAPE(2, LENGTH));
-        for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < 10; i++) {
                 lg_tensor *big = lg_mul_scalar(x, sizes[i]), *wide = lg_cast(big, LG_F64);
                 lg_tensor *y = lg_layer_norm(big, LG_SHAPE(LENGTH), NULL, NULL, .eps = 1e-70);
                 lg_tensor *rms = lg_rms_norm(big, LG_SHAPE(LENGTH), NULL, .eps = 1e-70);

@@ -34,7 +34,7 @@ static void end_descriptors(lg_blas_descriptors *d)
         *d = {};
 }
 
-static size_t set_of(const lg_blas_key *k)
+static uint64_t hash_of(const lg_blas_key *k)
 {
         static_assert(sizeof(lg_blas_key) % 8 == 0, "a key is hashed by words");
         uint64_t word, hash = 14695981039346656037u;
@@ -43,7 +43,12 @@ static size_t set_of(const lg_blas_key *k)
                 hash = (hash ^ word) * 1099511628211u;
                 hash ^= hash >> 29;
         }
-        return hash % LG_BLAS_SETS;
+        return hash;
+}
+
+static size_t set_of(const lg_blas_key *k)
+{
+        return hash_of(k) % LG_BLAS_SETS;
 }
 
 /* Returns the plan for key k, or NULL. */
@@ -283,6 +288,8 @@ const lg_blas_plan *lg_blas_plan_for(lg_queue *q, cublasLtHandle_t handle, lg_bl
         lg_blas_plan made = {};
         if (found)
                 return found;
+        if (!lg_cuda_before_first(q, (const void *)(uintptr_t)hash_of(k)))
+                return NULL;
         made.key = *k;
         made.used = true;
         const bool filled = fill_plan(q, handle, &made);

@@ -96,14 +96,17 @@ static __device__ inline lg_moments moments_in(const T *x, int64_t n, double per
                 return kept_moments<S, T, TEAM, E, V>(x, n, per, rms, v, shared);
 }
 
-/* Returns the moments of a row. If the sum of squares overflows f32, the whole team computes them again in f64. */
+#define LEAST_SQUARES 1e-30 /* below, squares may be too small for f32 */
+
+/* Returns the moments of a row. If squares may overflow or underflow f32, the whole team computes them again
+ * in f64. */
 template <typename T, int TEAM, int E, int V>
 static __device__ inline lg_moments row_moments(const T *x, int64_t n, double per, bool rms, LG_COMPUTE(T) * v,
                                                 double *shared)
 {
         typedef LG_COMPUTE(T) H;
         const lg_moments m = moments_in<H, T, TEAM, E, V>(x, n, per, rms, v, shared);
-        if (std::is_same<H, double>::value || m.squares < (double)INFINITY)
+        if (std::is_same<H, double>::value || (m.squares > LEAST_SQUARES && m.squares < (double)INFINITY))
                 return m;
         return moments_in<double, T, TEAM, E, V>(x, n, per, rms, v, shared);
 }
