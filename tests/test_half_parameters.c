@@ -255,7 +255,7 @@ TEST_CASE(a_cast_between_steps)
 }
 
 /* A checkpoint has the masters, and goes on to the same bits. */
-TEST_CASE(a_checkpoint_keeps_masters)
+TEST_CASE_WITH(a_checkpoint_keeps_masters, begin, end)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *p[2];

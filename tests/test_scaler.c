@@ -296,7 +296,7 @@ static lg_checkpoint *checkpoint(lg_ctx *c, lg_scaler *s, lg_optimizer *opt)
 }
 
 /* Saved after skipped steps and loaded into a new run, which goes on to the same bits as the run that went on. */
-TEST_CASE(a_checkpoint_keeps_scale_and_counts)
+TEST_CASE_WITH(a_checkpoint_keeps_scale_and_counts, begin, end)
 {
         for (int kind = 0; kind < KINDS; kind++) {
                 lg_ctx *c = open_ctx();

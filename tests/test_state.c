@@ -374,7 +374,7 @@ TEST_CASE_WITH(checkpoints_that_do_not_fit, begin, end)
 }
 
 /* Before the first step, too, and where no state tells them apart. */
-TEST_CASE(objects_of_another_type)
+TEST_CASE_WITH(objects_of_another_type, begin, end)
 {
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 2));
@@ -407,7 +407,7 @@ TEST_CASE(objects_of_another_type)
 }
 
 /* A run where weights are wanted, weights where a run is wanted, and a run under another name. */
-TEST_CASE(names_with_another_beginning)
+TEST_CASE_WITH(names_with_another_beginning, begin, end)
 {
         lg_ctx *c = open_ctx();
         lg_module *net = network(c), *one = lg_nn_sequential(c, lg_nn_linear(c, 2, 2)),
@@ -484,7 +484,7 @@ TEST_CASE_WITH(another_batch_size, begin, end)
         lg_close(r.c);
 }
 
-TEST_CASE(what_only_the_file_has)
+TEST_CASE_WITH(what_only_the_file_has, begin, end)
 {
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 2));
@@ -512,7 +512,7 @@ TEST_CASE(what_only_the_file_has)
         lg_close(c);
 }
 
-TEST_CASE(texts_of_a_run)
+TEST_CASE_WITH(texts_of_a_run, begin, end)
 {
         lg_ctx *c = open_ctx();
         char name[8] = "b\xc3\xa9", empty[1] = "", full[4] = {'a', 'b', 'c', 'd'};
