@@ -16,7 +16,6 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ARCHS = ['75', '90']
 NVCC = ['-std=c++17', '--extended-lambda', '-Xcompiler=-fvisibility=hidden,-fPIC,-O0']
 CXX = ['-std=c++17', '-O0', '-fPIC', '-fvisibility=hidden', '-mfma', '-mf16c', '-ffp-contract=off', '-fno-strict-aliasing', '-fwrapv', '-w']
 DAYS = 30 # results that were not used for so long are removed
@@ -75,7 +74,8 @@ def run(*command, **more):
 def main(nvcc, cxx, root, file, variant, output, depfile):
     root, cu = pathlib.Path(root), pathlib.Path(file).resolve()
     name, read = cu.stem, sources(cu, root, set())
-    key = key_of(read, [version(nvcc)] + NVCC + ARCHS)
+    arch, *ways = variant.split('-')
+    key = key_of(read, [version(nvcc), arch] + NVCC)
     own = [HERE / f for f in ('compile.py', 'contract.py', 'opcodes.py', 'ptx.h', 'translate.py')] + [root / 'tests/cudasim/cudasim.h']
     pathlib.Path(depfile).write_text(f'{output}: ' + ' '.join(map(str, sorted(read) + own)) + '\n')
 
@@ -85,23 +85,21 @@ def main(nvcc, cxx, root, file, variant, output, depfile):
         (folder / 'ptxas').write_text(said)
 
     def ptx(folder):
-        codes = [f'-gencode=arch=compute_{a},code=compute_{a}' for a in ARCHS]
+        code = arch.replace('sm', 'compute')
         with tempfile.TemporaryDirectory() as temporary:
-            run(nvcc, *NVCC, '-lineinfo', *codes, '-c', cu, '-o', folder / 'host.o', '--keep', '--keep-dir', temporary)
-            for a in ARCHS:
-                shutil.copy(next(pathlib.Path(temporary).glob(f'*compute_{a}.ptx')), folder / f'sm_{a}.ptx')
+            run(nvcc, *NVCC, '-lineinfo', f'-arch={code}', f'-code={code}', '-c', cu, '-o', folder / 'host.o', '--keep', '--keep-dir', temporary)
+            shutil.copy(next(pathlib.Path(temporary).glob('*.ptx')), folder / 'ptx')
 
     if variant == 'registers':
         shutil.copyfile(kept(f'{name}-registers-{key}', registers) / 'ptxas', output)
         return
-    given = kept(f'{name}-{key}', ptx)
-    arch, *ways = variant.split('-')
+    given = kept(f'{name}-ptx-{key}', ptx)
     flags = CXX + ['-ftrivial-auto-var-init=pattern'] * ('filled' in ways)
 
     def translated(folder):
         from translate import translate # slow, and not needed for what is kept
         code = folder / f'{name}.cpp'
-        code.write_text(translate(name, given / f'{arch}.ptx', 'contract' in ways))
+        code.write_text(translate(name, given / 'ptx', 'contract' in ways))
         run(cxx, *flags, '-I', HERE, '-I', root / 'tests/cudasim', '-isystem', pathlib.Path(nvcc).resolve().parent.parent / 'include',
             '-c', code, '-o', folder / 'kernels.o')
         run('objcopy', '--redefine-sym', f'__cudaRegisterFatBinary=ptx_open_{name}', given / 'host.o', folder / 'host.o')
