@@ -17,7 +17,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 NVCC = ['-std=c++17', '--extended-lambda', '-Xcompiler=-fvisibility=hidden,-fPIC,-O0']
-CXX = ['-std=c++17', '-O0', '-fPIC', '-fvisibility=hidden', '-mfma', '-mf16c', '-ffp-contract=off', '-fno-strict-aliasing', '-fwrapv', '-w']
+CXX = ['-std=c++17', '-fPIC', '-fvisibility=hidden', '-mfma', '-mf16c', '-ffp-contract=off', '-fno-strict-aliasing', '-fwrapv', '-w']
+SMALL = 600_000 # characters of C++ that are worth -O1: more would be compiled longer than it runs
 DAYS = 30 # results that were not used for so long are removed
 
 
@@ -100,7 +101,7 @@ def main(nvcc, cxx, root, file, variant, output, depfile):
         from translate import translate # slow, and not needed for what is kept
         code = folder / f'{name}.cpp'
         code.write_text(translate(name, given / 'ptx', 'contract' in ways))
-        run(cxx, *flags, '-I', HERE, '-I', root / 'tests/cudasim', '-isystem', pathlib.Path(nvcc).resolve().parent.parent / 'include',
+        run(cxx, *flags, '-O1' if code.stat().st_size < SMALL else '-O0', '-I', HERE, '-I', root / 'tests/cudasim', '-isystem', pathlib.Path(nvcc).resolve().parent.parent / 'include',
             '-c', code, '-o', folder / 'kernels.o')
         run('objcopy', '--redefine-sym', f'__cudaRegisterFatBinary=ptx_open_{name}', given / 'host.o', folder / 'host.o')
         run('ld', '-r', folder / 'host.o', folder / 'kernels.o', '-o', folder / 'both.o')
