@@ -1,6 +1,5 @@
 /* pool.cu - pooling, channels last: a thread has V channels of a pixel. In a derivative it visits the windows that
  * contain the pixel. */
-#include "rows.h"
 #include "shape.h"
 
 /* A window along one side: pixels first, first + step, ... below `end`; size: the number of pixels for an average,
