@@ -148,6 +148,28 @@ TEST_CASE(running_sums)
         lg_close(c);
 }
 
+/* Rows of any length in f16 and bf16: sums of 1, -1, ... are exact; those of k numbers e^0 are k. */
+TEST_CASE(half_precision_rows)
+{
+        static const int lengths[] = {40, 41, 2048, 2049};
+        lg_ctx *c = open_ctx();
+        for (int i = 0; i < 8; i++) {
+                const int n = lengths[i / 2];
+                const lg_dtype dtype = i % 2 ? LG_BF16 : LG_F16;
+                double v[2049], sums[2049], logs[2049];
+                for (int k = 0; k < n; k++) {
+                        v[k] = k % 2 ? -1 : 1;
+                        sums[k] = 1 - k % 2;
+                        logs[k] = log(k + 1);
+                }
+                lg_tensor *x = lg_cast(lg_from(c, v, LG_SHAPE(n), .dtype = LG_F64), dtype);
+                assert_values(lg_cumsum(x, 0), sums, n, 0);
+                assert_values(lg_logcumsumexp(lg_mul_scalar(x, 0), 0), logs, n, i % 2 ? 4e-3 : 5e-4);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
 /* Each element within its own 1e-6. */
 static void assert_each(lg_tensor *t, const double *wanted, int n)
 {

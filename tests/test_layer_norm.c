@@ -30,6 +30,10 @@ TEST_CASE(big_rows)
         const split splits[] = {{3, 2, 9000, -1}, {300, 20, 17, -1}, {5, 16, 501, 4},
                                 {40, 64, 49, 64}, {90, 12, 70, 1},   {900, 96, 1, 8}};
         check_big((split){1, 2, 9001, -1}, LG_F32, 1000, 1e-5);
+        check_big((split){1, 2, 9001, -1}, LG_F64, 1000, 1e-10);
+        check_big((split){1, 2, 9001, -1}, LG_F16, 0.5, 2e-3);
+        check_big((split){1, 2, 9001, -1}, LG_BF16, 0.5, 1.6e-2);
+        check_big((split){1, 2, 2001, -1}, LG_F64, 1000, 1e-10);
         check_big((split){2, 2, 5000, 1}, LG_F32, 1000, 1e-5);
         check_big((split){2, 2, 5001, 2}, LG_F16, 0.5, 2e-3);
         check_big((split){30, 6, 3, 2}, LG_F64, 1000, 1e-10);

@@ -1,6 +1,6 @@
 /* pool.cu - pooling, channels last: a thread has V channels of a pixel. In a derivative it visits the windows that
  * contain the pixel. */
-#include "rows.h"
+#include "shape.h"
 
 /* A window along one side: pixels first, first + step, ... below `end`; size: the number of pixels for an average,
  * padding included. I is int32_t if all sizes fit. */
@@ -196,7 +196,7 @@ static bool is_small(const lg_pool_args *a)
                 in *= (double)g->in[i] + 2 * (double)g->padding[i] + (double)g->kernel[i] * (double)g->dilation[i];
                 out *= (double)g->out[i] * (a->adaptive ? 1 : (double)g->stride[i]) + 1;
         }
-        return in < 2147483647.0 && out < 2147483647.0;
+        return in < (double)LG_NARROW - 1 && out < (double)LG_NARROW - 1;
 }
 
 extern "C" bool lg_cuda_pool(lg_queue *q, const lg_pool_args *a)

@@ -2,7 +2,7 @@
 #ifndef PRODUCT_H
 #define PRODUCT_H
 
-#include "sim.h"
+#include "runtime.h"
 #include <cublasLt.h>
 #include <vector>
 
@@ -65,8 +65,10 @@ template <typename P> P matrix(const problem &p, P of, int operand, int64_t batc
                         : of + batch * p.stride[operand] * (int64_t)size_of((cudaDataType_t)p.type);
 }
 
+/* $CUDASIM_BACKWARDS: sums are added from the other end, as a library may. */
 template <typename H> void multiply(const problem &p, const operands &o)
 {
+        static const bool backwards = number("CUDASIM_BACKWARDS", 0);
         const int64_t size = (int64_t)size_of((cudaDataType_t)p.type);
         std::vector<H> a, b, sum((size_t)p.m);
         for (int64_t batch = 0; batch < p.batch; batch++) {
@@ -77,7 +79,8 @@ template <typename H> void multiply(const problem &p, const operands &o)
                 for (int64_t j = 0; j < p.n; j++) {
                         H *s = sum.data();
                         memset((void *)s, 0, (size_t)p.m * sizeof *s);
-                        for (int64_t k = 0; k < p.k; k++) {
+                        for (int64_t step = 0; step < p.k; step++) {
+                                const int64_t k = backwards ? p.k - 1 - step : step;
                                 const H *column = a.data() + k * p.m, by = b[(size_t)(j * p.k + k)];
                                 for (int64_t i = 0; i < p.m; i++)
                                         s[i] += column[i] * by;
