@@ -209,7 +209,7 @@ algorithm check_algorithm(const problem &p, const cublasLtMatmulAlgo_t *algo, co
 }
 } // namespace
 
-#define LOCK std::lock_guard<std::recursive_mutex> guard_(everything())
+#define GUARD std::lock_guard<std::recursive_mutex> guard_(everything())
 
 extern "C" {
 int64_t cudasim_products_described(void)
@@ -233,7 +233,7 @@ const char *CUBLASWINAPI cublasLtGetStatusString(cublasStatus_t s)
 
 cublasStatus_t CUBLASWINAPI cublasLtCreate(cublasLtHandle_t *ret)
 {
-        LOCK;
+        GUARD;
         handle *h;
         if (fails(__func__, LOAD))
                 return CUBLAS_STATUS_ALLOC_FAILED;
@@ -245,14 +245,14 @@ cublasStatus_t CUBLASWINAPI cublasLtCreate(cublasLtHandle_t *ret)
 
 cublasStatus_t CUBLASWINAPI cublasLtDestroy(cublasLtHandle_t h)
 {
-        LOCK;
+        GUARD;
         return end<handle>(__func__, h);
 }
 
 cublasStatus_t CUBLASWINAPI cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *ret, cublasComputeType_t compute,
                                                      cudaDataType_t scale)
 {
-        LOCK;
+        GUARD;
         product *p;
         cublasStatus_t s = make(__func__, ret, &p);
         if (s == CUBLAS_STATUS_SUCCESS) {
@@ -264,7 +264,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *ret, 
 
 cublasStatus_t CUBLASWINAPI cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t p)
 {
-        LOCK;
+        GUARD;
         return end<product>(__func__, p);
 }
 
@@ -272,7 +272,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t 
                                                            cublasLtMatmulDescAttributes_t attribute, const void *from,
                                                            size_t bytes)
 {
-        LOCK;
+        GUARD;
         product *p = as<product>(__func__, desc);
         switch (attribute) {
         case CUBLASLT_MATMUL_DESC_TRANSA:
@@ -291,7 +291,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t 
 cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *ret, cudaDataType type, uint64_t rows,
                                                        uint64_t cols, int64_t ld)
 {
-        LOCK;
+        GUARD;
         layout *l;
         cublasStatus_t s = make(__func__, ret, &l);
         if (s != CUBLAS_STATUS_SUCCESS)
@@ -307,7 +307,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *r
 
 cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)
 {
-        LOCK;
+        GUARD;
         return end<layout>(__func__, l);
 }
 
@@ -315,7 +315,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayou
                                                              cublasLtMatrixLayoutAttribute_t attribute,
                                                              const void *from, size_t bytes)
 {
-        LOCK;
+        GUARD;
         layout *l = as<layout>(__func__, record);
         switch (attribute) {
         case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
@@ -333,14 +333,14 @@ cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayou
 
 cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *ret)
 {
-        LOCK;
+        GUARD;
         preference *p;
         return make(__func__, ret, &p);
 }
 
 cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
 {
-        LOCK;
+        GUARD;
         return end<preference>(__func__, p);
 }
 
@@ -348,7 +348,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulP
                                                                  cublasLtMatmulPreferenceAttributes_t attribute,
                                                                  const void *from, size_t bytes)
 {
-        LOCK;
+        GUARD;
         preference *p = as<preference>(__func__, record);
         switch (attribute) {
         case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
@@ -372,7 +372,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, c
                                                            cublasLtMatmulPreference_t record, int wanted,
                                                            cublasLtMatmulHeuristicResult_t *results, int *ret_count)
 {
-        LOCK;
+        GUARD;
         as<handle>(__func__, h);
         const preference *like = as<preference>(__func__, record);
         const problem p = problem_of(__func__, desc, a, b, c, d);
@@ -408,7 +408,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDes
                                            const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes,
                                            cudaStream_t stream)
 {
-        LOCK;
+        GUARD;
         if (as<handle>(__func__, h)->device != current_device)
                 die("%s: the handle is of device %d, but %d is current", __func__, ((handle *)h)->device,
                     current_device);
