@@ -147,11 +147,13 @@ static lg_optimizer *optimiser(lg_ctx *c, int kind, lg_list_in p, bool master)
                 return lg_adagrad(c, p, 0.003, .master = master);
         case 4:
                 return lg_rmsprop(c, p, 0.0003, .centered = true, .momentum = 0.5, .master = master);
-        default:
+        case 5:
                 return lg_adadelta(c, p, 0.3, .master = master);
+        default:
+                return lg_adamax(c, p, 0.001, .master = master);
         }
 }
-enum { KINDS = 6, SIZE = 5003 };
+enum { KINDS = 7, SIZE = 5003 };
 
 static lg_tensor *parameter(lg_ctx *c, lg_dtype dtype)
 {

@@ -112,11 +112,13 @@ static lg_optimizer *optimiser(lg_ctx *c, int kind, lg_list_in p)
                 return lg_adagrad(c, p, 0.1, .lr_decay = 0.1);
         case 4:
                 return lg_rmsprop(c, p, 0.1, .centered = true, .momentum = 0.5);
-        default:
+        case 5:
                 return lg_adadelta(c, p, 1);
+        default:
+                return lg_adamax(c, p, 0.1);
         }
 }
-enum { KINDS = 6, SIZE = 5000 };
+enum { KINDS = 7, SIZE = 5000 };
 
 /* A long and a short parameter, and one that lies in no order, as a weight for a convolution may. */
 typedef struct net {

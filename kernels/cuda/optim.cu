@@ -353,7 +353,10 @@ template <typename T> static __global__ void unscale(table t, const float *scale
 extern "C" bool lg_cuda_unscale(lg_queue *q, const lg_unscale_args *a)
 {
         return over(q, "unscale", a->updates, a->count, [&](auto *type, const table &now, int64_t blocks) {
-                return lg_launch(q, "unscale", unscale<ELEMENT(type)>, blocks, now, a->scale, a->found);
+                if constexpr (std::is_same<ELEMENT(type), __half>::value) /* scalers refuse gradients in f16 */
+                        return lg_queue_fail(q, LG_BROKEN, "unscale: no kernel for f16");
+                else
+                        return lg_launch(q, "unscale", unscale<ELEMENT(type)>, blocks, now, a->scale, a->found);
         });
 }
 

@@ -245,18 +245,15 @@ template <typename H, typename F> static bool choose(lg_queue *q, const lg_reduc
 
 template <typename H, typename S> static bool reduce(lg_queue *q, const lg_reduce_args *a, const plan &p)
 {
-        switch (a->kind) {
-        case LG_REDUCE_SUM:
-        case LG_REDUCE_MEAN:
+        if (a->kind == LG_REDUCE_SUM || a->kind == LG_REDUCE_MEAN)
                 return choose<H, sum_of<H, S, false>>(q, a, p);
-        case LG_REDUCE_NORM:
-                return choose<H, sum_of<H, S, true>>(q, a, p);
-        case LG_REDUCE_VAR:
-        case LG_REDUCE_STD:
-                return choose<H, variance_of<H>>(q, a, p);
-        default:
-                return choose<H, extreme_of<H>>(q, a, p);
+        if constexpr (!std::is_same<H, int64_t>::value) { /* norms and variances are those of floats */
+                if (a->kind == LG_REDUCE_NORM)
+                        return choose<H, sum_of<H, S, true>>(q, a, p);
+                if (a->kind == LG_REDUCE_VAR || a->kind == LG_REDUCE_STD)
+                        return choose<H, variance_of<H>>(q, a, p);
         }
+        return choose<H, extreme_of<H>>(q, a, p);
 }
 
 extern "C" bool lg_cuda_reduce(lg_queue *q, const lg_reduce_args *a)

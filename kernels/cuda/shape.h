@@ -31,7 +31,7 @@ static __device__ inline unsigned lg_split(unsigned *n, lg_divisor d)
         return was - *n * d.by;
 }
 
-#ifndef LG_CUDASIM
+#ifndef LG_NARROW
 #define LG_NARROW ((int64_t)1 << 31) /* shapes with fewer elements are indexed in 32 bits */
 #endif
 

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-NVCC = ['-std=c++17', '--extended-lambda', '-Xcompiler=-fvisibility=hidden,-fPIC,-O0']
+NVCC = ['-std=c++17', '--extended-lambda', '-Xcompiler=-fvisibility=hidden,-fPIC,-O0', '-DLG_NARROW=ptx_narrow()']
 CXX = ['-std=c++17', '-fPIC', '-fvisibility=hidden', '-mfma', '-mf16c', '-ffp-contract=off', '-fno-strict-aliasing', '-fwrapv', '-w']
 SMALL = 600_000 # characters of C++ that are worth -O1: more would be compiled longer than it runs
 DAYS = 30 # results that were not used for so long are removed
@@ -74,21 +74,22 @@ def run(*command, **more):
 
 def main(nvcc, cxx, root, file, variant, output, depfile):
     root, cu = pathlib.Path(root), pathlib.Path(file).resolve()
-    name, read = cu.stem, sources(cu, root, set())
+    narrow = HERE / 'narrow.h'
+    name, read = cu.stem, sources(cu, root, {narrow})
     arch, *ways = variant.split('-')
     key = key_of(read, [version(nvcc), arch] + NVCC)
     own = [HERE / f for f in ('compile.py', 'contract.py', 'opcodes.py', 'ptx.h', 'translate.py')] + [root / 'tests/cudasim/cudasim.h']
     pathlib.Path(depfile).write_text(f'{output}: ' + ' '.join(map(str, sorted(read) + own)) + '\n')
 
     def registers(folder):
-        said = run(nvcc, *NVCC, '-arch=sm_90', '-Xptxas=-v', '-cubin', cu, '-o', folder / 'cubin', capture_output=True, text=True).stderr
+        said = run(nvcc, *NVCC, '-include', narrow, '-arch=sm_90', '-Xptxas=-v', '-cubin', cu, '-o', folder / 'cubin', capture_output=True, text=True).stderr
         (folder / 'cubin').unlink()
         (folder / 'ptxas').write_text(said)
 
     def ptx(folder):
         code = arch.replace('sm', 'compute')
         with tempfile.TemporaryDirectory() as temporary:
-            run(nvcc, *NVCC, '-lineinfo', f'-arch={code}', f'-code={code}', '-c', cu, '-o', folder / 'host.o', '--keep', '--keep-dir', temporary)
+            run(nvcc, *NVCC, '-include', narrow, '-lineinfo', f'-arch={code}', f'-code={code}', '-c', cu, '-o', folder / 'host.o', '--keep', '--keep-dir', temporary)
             shutil.copy(next(pathlib.Path(temporary).glob('*.ptx')), folder / 'ptx')
 
     if variant == 'registers':

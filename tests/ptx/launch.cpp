@@ -161,4 +161,9 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void 
         });
         return cudaPeekAtLastError();
 }
+
+long ptx_narrow(void)
+{
+        return cudasim::narrow();
+}
 }
