@@ -6,7 +6,7 @@
  */
 #include "conv.h"
 
-#ifdef LG_CUDASIM /* small chunks in the simulation, so that small tests have several */
+#if defined LG_CUDASIM || defined PTX_NARROW_H /* small chunks on the CPU, so that small tests have several */
 #define CHUNK_BYTES ((int64_t)16 << 10)
 #define IMAGE_MOST ((int64_t)256 << 10)
 #else
