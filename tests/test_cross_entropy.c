@@ -92,12 +92,13 @@ TEST_CASE(scores_far_from_zero)
                 lg_tensor *t = lg_from(c, ((int64_t[]){1, 0, 1}), LG_SHAPE(3));
                 lg_tensor *w = lg_from(c, ((float[]){3, 3}), LG_SHAPE(2)), *q = lg_full(c, LG_SHAPE(3, 2), 0.5);
                 for (int k = 0; k < 2; k++) {
-                        const double e = k ? 0.1 : LG_ZERO, limit = dtypes[i] == LG_F64 ? 1e-15 : 1e-7;
+                        const double e = k ? 0.1 : LG_ZERO,
+                                     limit = dtypes[i] == LG_F64 ? 1e-15 : 3e-7; /* 3 ulp of a GPU's logarithm */
                         assert_near(lg_item(lg_cross_entropy(x, t, .label_smoothing = e)), M_LN2, limit);
                         assert_list(lg_cross_entropy(x, t, .label_smoothing = e, .reduction = LG_NONE), limit, M_LN2,
                                     M_LN2, M_LN2);
                         assert_near(lg_item(lg_cross_entropy(x, t, .label_smoothing = e, .weight = w)), M_LN2, limit);
-                        assert_near(lg_item(lg_cross_entropy(x, q, .label_smoothing = e)), M_LN2, 1e-7);
+                        assert_near(lg_item(lg_cross_entropy(x, q, .label_smoothing = e)), M_LN2, 3e-7);
                         assert_near(lg_item(lg_nll(lg_log_softmax(x, 1), t)), M_LN2, 2e-3);
                 }
                 assert_ok(c);
