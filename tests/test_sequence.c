@@ -91,7 +91,7 @@ TEST_CASE(padded_sequences)
         assert_fails(c, lg_pad_sequence(LG_LIST(lg_ones(c, LG_SHAPE(2, 3)), lg_ones(c, LG_SHAPE(2, 4)))), LG_ERR_SHAPE,
                      "only their lengths may differ");
         assert_fails(c, lg_pad_sequence(LG_LIST(x, x, lg_arange(c, 0, 5, 1)), .value = NAN, .lengths = &lengths),
-                     LG_ERR_ARGUMENT, "pad");
+                     LG_ERR_ARGUMENT, "pad_sequence: ");
         assert_null(lengths);
         lg_close(c);
 }

@@ -126,7 +126,7 @@ static lg_tensor *compose_pad_sequence(const lg__call *call)
         if (!lg__take(c, "pad_sequence", call->attributes, &o, sizeof o))
                 return NULL;
         const int64_t length = greatest_length(call);
-        if (length < 0)
+        if (length < 0 || !lg__dtype_holds(c, "pad_sequence", call->in[0]->at.dtype, o.value))
                 return NULL;
         const size_t bytes = (size_t)call->in_count * sizeof(lg_tensor *);
         lg_tensor **parts = lg__alloc(c, bytes), *y = NULL, *lengths = o.lengths ? lengths_of(call) : NULL;
