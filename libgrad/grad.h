@@ -77,6 +77,7 @@
 #include "grad/ops.h"
 #include "grad/conv.h"
 #include "grad/norm.h"
+#include "grad/attention.h"
 #include "grad/index.h"
 #include "grad/loss.h"
 #include "grad/graph.h"

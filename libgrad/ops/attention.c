@@ -1,0 +1,279 @@
+/* attention.c - scaled dot-product attention: o = W v, where W = D o P, P = softmax(S) by rows, S = cap(scale q k^T) +
+ * mask, and D is the dropout's mask. Rows of P that see no key are 0.
+ *
+ * With g for o: dv = W^T g; dP = D o (g v^T); dS = P o (dP - the row sums of dP o P), which is the mask's gradient; dR =
+ * dS cap'(R) scale with cap(x) = c tanh(x / c); dq = dR k, dk = dR^T q. The row sums are those of g o o.
+ *
+ * The kernel does not store P; the derivative recomputes it from two numbers for each row. The second order is that of
+ * the formulas above, written in ops.
+ */
+#include <float.h>
+#include <math.h>
+#include "dropout.h"
+
+#define ATTENTION_FIELDS(FIELD)                                                                                        \
+        FIELD(f64, scale, 1)                                                                                           \
+        FIELD(f64, softcap, 0) FIELD(i64, offset, 0) FIELD(i64, left, -1) FIELD(i64, right, -1) FIELD(f64, p, 0)       \
+                FIELD(u64, seed, 0) FIELD(u64, counter, 0)
+typedef struct attention_attributes { ATTENTION_FIELDS(LG__MEMBER) } attention_attributes;
+
+enum { Q, K, V, MASK, LENGTHS, INPUTS };
+
+/* ---- the op attention: q (B, heads, T, D), k (B, kv_heads, S, D), v (B, kv_heads, S, E) ---- */
+
+static lg_dtype wide_dtype(const lg_tensor *q)
+{
+        return q->at.dtype == LG_F64 ? LG_F64 : LG_F32;
+}
+
+static lg_tensor *places(const lg_tensor *x, int64_t first, int64_t end)
+{
+        return lg_arange(x->ctx, (double)first, (double)end, 1, .dtype = LG_I64, .device = x->storage->device->id);
+}
+
+static lg_tensor *both(lg_tensor *a, lg_tensor *b)
+{
+        return a && b ? lg_logical_and(a, b) : a ? a : b;
+}
+
+/* Returns the bool tensor, which broadcasts to (B, heads, T, S), of the keys that each query sees; NULL if all are. */
+static lg_tensor *visible(const attention_attributes *a, lg_tensor *const *in)
+{
+        const int64_t queries = in[Q]->at.shape.size[2], keys = in[K]->at.shape.size[2];
+        lg_tensor *seen = NULL, *mask = in[MASK], *key = places(in[Q], 0, keys);
+        lg_tensor *ahead = lg_sub(key, lg_unsqueeze(places(in[Q], a->offset, a->offset + queries), 1));
+        if (a->right >= 0)
+                seen = lg_le_scalar(ahead, (double)a->right);
+        if (a->left >= 0)
+                seen = both(seen, lg_ge_scalar(ahead, -(double)a->left));
+        if (in[LENGTHS])
+                seen = both(seen, lg_lt(key, lg_reshape(in[LENGTHS], LG_SHAPE(-1, 1, 1, 1))));
+        if (mask)
+                seen = both(seen, mask->at.dtype == LG_BOOL ? mask : lg_ne_scalar(lg_detach(mask), -LG_INFINITY));
+        return seen;
+}
+
+/* Returns k or v with a head for each of q's. */
+static lg_tensor *heads_of(lg_tensor *x, int64_t heads)
+{
+        const int64_t *size = x->at.shape.size, each = size[1] ? heads / size[1] : 1;
+        return each == 1 ? x
+                         : lg_reshape(lg_expand(lg_unsqueeze(x, 2), LG_SHAPE(size[0], size[1], each, size[2], size[3])),
+                                      LG_SHAPE(size[0], heads, size[2], size[3]));
+}
+
+/* The parts of a composed attention, in f32 or f64. */
+typedef struct parts {
+        lg_tensor *q, *k, *v; /* with a head of k and v for each of q's */
+        lg_tensor *capped;    /* scores before the mask */
+        lg_tensor *weights;   /* P */
+        lg_tensor *drop;      /* D; NULL: 1 */
+} parts;
+
+static lg_tensor *drop_mask(const attention_attributes *a, const lg_tensor *like)
+{
+        const int64_t *size = like->at.shape.size, rows = size[0] * size[1] * size[2], padded = (size[3] + 3) / 4 * 4;
+        lg_tensor *ones = lg_ones(like->ctx, LG_SHAPE(rows, padded), .dtype = like->at.dtype,
+                                  .device = like->storage->device->id);
+        return lg_reshape(lg_slice(lg__dropout(ones, a->p, a->seed, a->counter), 1, 0, size[3]), like->at.shape);
+}
+
+static bool compose_parts(const attention_attributes *a, lg_tensor *const *in, parts *ret)
+{
+        const lg_dtype dtype = wide_dtype(in[Q]);
+        const int64_t heads = in[Q]->at.shape.size[1];
+        lg_tensor *seen = visible(a, in), *mask = in[MASK] && in[MASK]->at.dtype != LG_BOOL ? in[MASK] : NULL;
+        ret->q = lg_cast(in[Q], dtype);
+        ret->k = heads_of(lg_cast(in[K], dtype), heads);
+        ret->v = heads_of(lg_cast(in[V], dtype), heads);
+        lg_tensor *s = lg_mul_scalar(lg_matmul(ret->q, lg_transpose(ret->k, 2, 3)), a->scale);
+        if (a->softcap > 0)
+                s = lg_mul_scalar(lg_tanh(lg_mul_scalar(s, 1 / a->softcap)), a->softcap);
+        ret->capped = s;
+        if (mask)
+                s = lg_add(s, lg_cast(mask, dtype));
+        if (seen) /* a finite number, so that rows without keys and their derivatives are finite */
+                s = lg_where(seen, s, lg__constant(s, -FLT_MAX / 4));
+        s = lg_softmax(s, 3);
+        ret->weights = seen ? lg_where(seen, s, lg__constant(s, 0)) : s;
+        ret->drop = a->p > 0 && s ? drop_mask(a, s) : NULL;
+        return ret->weights && (a->p == 0 || ret->drop);
+}
+
+static lg_tensor *dropped(const parts *p, lg_tensor *w)
+{
+        return p->drop ? lg_mul(w, p->drop) : w;
+}
+
+/* Returns x with neighbouring elements in its last dimension: x itself, or a recorded copy. */
+static lg_tensor *with_rows(lg_tensor *x)
+{
+        return x && x->at.strides[3] != 1 && x->at.shape.size[3] > 1 ? lg_contiguous(x) : x;
+}
+
+/* ---- the public function ---- */
+
+/* Returns x as (B, heads, positions, elements), where B is the product of the leading dimensions `lead`. */
+static lg_tensor *as_heads(lg_tensor *x, lg_shape lead)
+{
+        const lg_shape s = x->at.shape;
+        const int64_t heads = s.ndim > 2 ? s.size[s.ndim - 3] : 1, rows = s.size[s.ndim - 2], each = s.size[s.ndim - 1];
+        lg_shape full = lead;
+        if (lead.ndim == 1 && s.ndim == 4 && s.size[0] == lead.size[0])
+                return with_rows(x);
+        full.ndim += 3;
+        full.size[lead.ndim] = heads;
+        full.size[lead.ndim + 1] = rows;
+        full.size[lead.ndim + 2] = each;
+        return with_rows(lg_reshape(lg_expand(x, full), LG_SHAPE(lg__shape_numel(lead), heads, rows, each)));
+}
+
+static lg_shape leading(const lg_tensor *x)
+{
+        lg_shape s = x->at.shape;
+        s.ndim = s.ndim > 3 ? s.ndim - 3 : 0;
+        return s;
+}
+
+/* Checks the shapes of q, k and v, and sets *ret to their leading dimensions, broadcast. */
+static bool check_operands(const lg__call *call, lg_shape *ret)
+{
+        lg_ctx *c = call->ctx;
+        const lg_tensor *q = call->in[Q], *k = call->in[K], *v = call->in[V];
+        const lg_shape qs = q->at.shape, ks = k->at.shape, vs = v->at.shape;
+        for (int i = Q; i <= V; i++)
+                if (call->in[i]->at.dtype != q->at.dtype)
+                        return lg__fail(c, LG_ERR_DTYPE, "attention: q is %s but %s is %s; their dtypes must be equal",
+                                        lg__tensor_text(q).s, lg__operand_name(call->op, i),
+                                        lg__tensor_text(call->in[i]).s);
+                else if (call->in[i]->at.shape.ndim < 2)
+                        return lg__fail(c, LG_ERR_SHAPE, "attention: %s is %s; it is (..., heads, positions, elements)",
+                                        lg__operand_name(call->op, i), lg__tensor_text(call->in[i]).s);
+        const int64_t heads = qs.ndim > 2 ? qs.size[qs.ndim - 3] : 1, k_heads = ks.ndim > 2 ? ks.size[ks.ndim - 3] : 1,
+                      v_heads = vs.ndim > 2 ? vs.size[vs.ndim - 3] : 1;
+        if (qs.size[qs.ndim - 1] != ks.size[ks.ndim - 1])
+                return lg__fail(c, LG_ERR_SHAPE,
+                                "attention: q is %s but k is %s; their last dimensions must be equal",
+                                lg__tensor_text(q).s, lg__tensor_text(k).s);
+        if (ks.size[ks.ndim - 2] != vs.size[vs.ndim - 2] || k_heads != v_heads)
+                return lg__fail(c, LG_ERR_SHAPE,
+                                "attention: k is %s but v is %s; they must have the same heads and positions",
+                                lg__tensor_text(k).s, lg__tensor_text(v).s);
+        if (k_heads ? heads % k_heads : heads)
+                return lg__fail(c, LG_ERR_SHAPE,
+                                "attention: q is %s and has %lld heads, which are not a multiple of k's %lld, %s",
+                                lg__tensor_text(q).s, (long long)heads, (long long)k_heads, lg__tensor_text(k).s);
+        return lg__broadcast(c, "attention", leading(q), leading(k), ret) &&
+               lg__broadcast(c, "attention", *ret, leading(v), ret);
+}
+
+/* Returns the mask as (B, heads, T, S) with sizes of 1 where it is broadcast, of dtype bool or that of the scores. */
+static lg_tensor *as_mask(const lg__call *call, lg_shape lead)
+{
+        lg_tensor *mask = call->in[MASK];
+        if (!mask)
+                return NULL;
+        const lg_shape qs = call->in[Q]->at.shape, ks = call->in[K]->at.shape;
+        lg_shape full = lead, s;
+        full.size[full.ndim++] = qs.ndim > 2 ? qs.size[qs.ndim - 3] : 1;
+        full.size[full.ndim++] = qs.size[qs.ndim - 2];
+        full.size[full.ndim++] = ks.size[ks.ndim - 2];
+        const lg_dtype dtype = mask->at.dtype;
+        if (dtype != LG_BOOL && !lg__dtype_float(dtype))
+                return lg__fail(call->ctx, LG_ERR_DTYPE,
+                                "attention: mask is %s; it is bool, true where a query sees a key, or a float to add",
+                                lg__tensor_text(mask).s);
+        if (!lg__broadcast(call->ctx, "attention", full, mask->at.shape, &s) || !lg__shape_equal(s, full))
+                return lg__fail(call->ctx, LG_ERR_SHAPE,
+                                "attention: mask is %s; it must broadcast to (..., heads, queries, keys), %s",
+                                lg__tensor_text(mask).s, lg__shape_text(full).s);
+        if (dtype != LG_BOOL)
+                mask = lg_cast(mask, wide_dtype(call->in[Q]));
+        if (!mask || mask->at.shape.ndim > 4 || lead.ndim > 1)
+                return lg_reshape(lg_expand(mask, full), LG_SHAPE(lg__shape_numel(lead), full.size[full.ndim - 3],
+                                                                  full.size[full.ndim - 2], full.size[full.ndim - 1]));
+        s = LG_SHAPE(1, 1, 1, 1);
+        for (int i = 0; i < mask->at.shape.ndim; i++)
+                s.size[4 - mask->at.shape.ndim + i] = mask->at.shape.size[i];
+        return lg_reshape(mask, s);
+}
+
+static bool check_options(lg_ctx *c, const lg_attention_options *o, attention_attributes *ret)
+{
+        static const int64_t most = (int64_t)1 << 53; /* positions that f64 counts exactly */
+        if (!(o->dropout >= 0 && o->dropout <= 1))
+                return lg__fail(c, LG_ERR_ARGUMENT, "attention: dropout is %g, not in [0, 1]", o->dropout);
+        if (!(o->softcap >= 0 && o->softcap < LG_INFINITY))
+                return lg__fail(c, LG_ERR_ARGUMENT, "attention: softcap is %g; it must be 0 or more and finite",
+                                o->softcap);
+        if (!(ret->scale > -LG_INFINITY && ret->scale < LG_INFINITY))
+                return lg__fail(c, LG_ERR_ARGUMENT, "attention: scale is %g, which is not finite", ret->scale);
+        if (ret->offset < -most || ret->offset > most)
+                return lg__fail(c, LG_ERR_ARGUMENT, "attention: offset is %lld; it must be from -2^53 to 2^53",
+                                (long long)ret->offset);
+        const int64_t windows[] = {o->window_left, o->window_right};
+        int64_t *const to[] = {&ret->left, &ret->right};
+        for (int i = 0; i < 2; i++) {
+                *to[i] = lg__whole_option(windows[i], -1);
+                if (windows[i] && *to[i] < 0)
+                        return lg__fail(c, LG_ERR_ARGUMENT, "attention: window_%s is %lld; it must be 0 or more",
+                                        i ? "right" : "left", (long long)windows[i]);
+                *to[i] = *to[i] > most ? most : *to[i];
+        }
+        if (o->causal)
+                ret->right = 0;
+        return true;
+}
+
+/* Uses one block of the random generator for every four keys of a query; advances it only if the call succeeds. */
+static lg_tensor *compose(const lg__call *call)
+{
+        lg_attention_options o;
+        lg_ctx *c = call->ctx;
+        lg_random_state *random = &c->random;
+        lg_shape lead;
+        if (!lg__take(c, "attention", call->attributes, &o, sizeof o) || !check_operands(call, &lead))
+                return NULL;
+        lg_tensor *in[INPUTS] = {as_heads(call->in[Q], lead), as_heads(call->in[K], lead), as_heads(call->in[V], lead),
+                                 as_mask(call, lead), call->in[LENGTHS]};
+        if (!in[Q] || !in[K] || !in[V] || (call->in[MASK] && !in[MASK]))
+                return NULL;
+        const lg_shape s = in[Q]->at.shape;
+        const int64_t dim = s.size[3], keys = in[K]->at.shape.size[2];
+        attention_attributes a = {.scale = lg__option(o.scale, dim ? 1 / sqrt((double)dim) : 1),
+                                  .softcap = o.softcap,
+                                  .offset = lg__whole_option(o.offset, 0),
+                                  .p = o.dropout,
+                                  .seed = random->seed + c->rank_seed,
+                                  .counter = random->counter};
+        if (!check_options(c, &o, &a))
+                return NULL;
+        if (in[LENGTHS] && !lg__shape_equal(in[LENGTHS]->at.shape, LG_SHAPE(s.size[0])))
+                return lg__fail(c, LG_ERR_SHAPE, "attention: kv_lengths is %s; it has a length for each of %lld batches",
+                                lg__tensor_text(in[LENGTHS]).s, (long long)s.size[0]);
+        parts p;
+        lg_tensor *y = compose_parts(&a, in, &p) ? lg_cast(lg_matmul(dropped(&p, p.weights), p.v), in[Q]->at.dtype) : NULL;
+        if (y && a.p > 0)
+                random->counter += (uint64_t)(s.size[0] * s.size[1] * s.size[2]) * (uint64_t)((keys + 3) / 4);
+        lg_shape full = lead;
+        if (call->in[Q]->at.shape.ndim > 2 || lead.ndim)
+                full.size[full.ndim++] = s.size[1];
+        full.size[full.ndim++] = s.size[2];
+        full.size[full.ndim++] = in[V]->at.shape.size[3];
+        return lg_reshape(y, full);
+}
+
+static const lg__op composite = {
+        .name = "attention",
+        .autocast = LG__LOW,
+        .compose = compose,
+        LG__OPERANDS({"q", LG__FLOAT}, {"k", LG__FLOAT}, {"v", LG__FLOAT}, {"mask", LG__ANY, .optional = true},
+                     {"kv_lengths", LG__INDEX, .optional = true}),
+};
+
+lg_tensor *lg_attention_with(lg_tensor *q, lg_tensor *k, lg_tensor *v, const lg_attention_options *options)
+{
+        lg_attention_options o;
+        lg__take_without(options, &o, sizeof o);
+        return lg__apply(&composite, (lg_tensor *[]){q, k, v, o.mask, o.kv_lengths}, INPUTS, options, NULL);
+}
