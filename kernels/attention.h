@@ -25,9 +25,9 @@ typedef struct lg_head_strides {
  * row counts (batch, head, query), drops it if it is below p as a number in [0, 1); the others are divided by 1 - p,
  * after the softmax.
  *
- * stats, f32 or, for f64, f64, is (batch, head, query, 2): the largest score and 1 / the sum of e^(score - largest); both
- * are 0 for a query that sees no key, whose o is 0. A device may store the largest score in other units. A length outside
- * of 0 to keys is a device error with code `origin`, value the length and limit keys + 1. */
+ * stats, f32 or, for f64, f64, is (batch, head, query, 2): the largest score and 1 / the sum of e^(score - largest);
+ * both are 0 for a query that sees no key, whose o is 0. A device may store the largest score in other units. A length
+ * outside of 0 to keys is a device error with code `origin`, value the length and limit keys + 1. */
 typedef struct lg_attention_args {
         lg_dtype dtype;
         int64_t batch, heads, kv_heads, queries, keys, dim, v_dim;

@@ -1,6 +1,9 @@
-/* attention.h - scaled dot-product attention.
+/* attention.h - scaled dot-product attention, modules made of it, transformers, caches of keys and values.
  *
  * Tensors are of float dtypes, all of the same, which the result has. f16 and bf16 compute in f32.
+ *
+ * In a mask of dtype bool, true means that a position is seen, in the op and in modules. PyTorch's op means the same,
+ * but the masks of PyTorch's modules mean the reverse: there true hides a position.
  */
 #ifndef LG_ATTENTION_H
 #define LG_ATTENTION_H
@@ -22,8 +25,8 @@ typedef struct lg_attention_options {
         double scale LG_DEFAULT;          /* factor of the scores; default 1 / sqrt(D); LG_ZERO for 0 */
         double softcap LG_DEFAULT; /* c: scores become c tanh(score / c), before the mask; default: they do not */
         double dropout LG_DEFAULT; /* probability that a weight becomes 0, see lg_dropout(); default 0 */
-        /* Query i sees keys j >= i + .offset - .window_left and j <= i + .offset + .window_right only. LG_ZERO_INT for 0;
-         * default: no limit. */
+        /* Query i sees keys j >= i + .offset - .window_left and j <= i + .offset + .window_right only. LG_ZERO_INT for
+         * 0; default: no limit. */
         int64_t window_left LG_DEFAULT;
         int64_t window_right LG_DEFAULT;
 } lg_attention_options;
@@ -39,6 +42,107 @@ typedef struct lg_attention_options {
         LG_CALL3(lg_attention_with, lg_attention_options, lg_attention_takes_q_k_v, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_attention_with(lg_tensor *q, lg_tensor *k, lg_tensor *v,
                                            const lg_attention_options *options);
+
+/* ---- multi-head attention ---- */
+
+typedef struct lg_multihead_attention_options {
+        LG_OPTIONS_HEAD
+        int64_t kv_heads LG_DEFAULT; /* heads of k and v, a divisor of heads; default: heads */
+        int64_t kdim LG_DEFAULT;     /* size of the keys that it takes; default: dim */
+        int64_t vdim LG_DEFAULT;     /* size of the values that it takes; default: dim */
+        double dropout LG_DEFAULT;   /* probability that a weight becomes 0 in training mode; default 0 */
+        bool no_bias LG_DEFAULT;     /* without "in_proj_bias" and "out_proj.bias"; default false */
+        bool batch_first LG_DEFAULT; /* tensors are (N, T, ...), not (T, N, ...); default false, as in PyTorch */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
+} lg_multihead_attention_options;
+/* Makes a module of attention between projections to `heads` heads of dim / heads elements each (PyTorch's
+ * nn.MultiheadAttention): lg_forward(m, x) for self-attention or lg_forward(m, q, k, v), both without a mask, or
+ * lg_run_attention(). Without .batch_first, q is (T, N, dim), k (S, N, kdim), v (S, N, vdim) and the result (T, N,
+ * dim); without a batch, the dimension N is missing.
+ *
+ * The parameters are "in_proj_weight" (3 dim, dim) or, if .kdim, .vdim or .kv_heads make q, k and v differ,
+ * "q_proj_weight" (dim, dim), "k_proj_weight" and "v_proj_weight" (kv_heads dim / heads, kdim or vdim); "in_proj_bias";
+ * "out_proj.weight" (dim, dim) and "out_proj.bias". The projections of the input are uniform as by
+ * lg_init_xavier_uniform(), "out_proj.weight" as in lg_nn_linear(), biases 0.
+ * Example: lg_nn_multihead_attention(c, 512, 8, .batch_first = true) */
+#define lg_nn_multihead_attention(...)                                                                                 \
+        LG_CALL3(lg_nn_multihead_attention_with, lg_multihead_attention_options,                                       \
+                 lg_nn_multihead_attention_takes_c_dim_heads, V, I, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_multihead_attention_with(lg_ctx *c, int64_t dim, int64_t heads,
+                                                        const lg_multihead_attention_options *options);
+
+typedef struct lg_run_attention_options {
+        LG_OPTIONS_HEAD
+        /* Which keys each query sees, as in lg_attention(): (T, S), or any shape that broadcasts to (N, heads, T, S).
+         * Default: none. */
+        lg_tensor *mask LG_DEFAULT;
+        /* Which keys of each sample are seen, for batches of sequences with padding: bool, or a float that is added;
+         * (N, S), or (S) without a batch. Together with .mask, both hold. Default: none. */
+        lg_tensor *key_mask LG_DEFAULT;
+        bool causal LG_DEFAULT;    /* query i sees keys j <= i + .offset only; default false */
+        int64_t offset LG_DEFAULT; /* position of query 0 among the keys, as in lg_attention(); default 0 */
+        /* Receives the weights of the keys, after dropout: means over the heads (N, T, S), or (N, heads, T, S) with
+         * .per_head. The weights are then computed as a whole and need T x S elements for each head. */
+        lg_tensor **weights LG_DEFAULT;
+        bool per_head LG_DEFAULT; /* .weights receives those of each head; default false */
+        /* Appends k and v to the cache and attends over all positions that it then holds; default: none. */
+        lg_kv_cache *cache LG_DEFAULT;
+} lg_run_attention_options;
+/* Runs a module of lg_nn_multihead_attention() with masks or a cache, as a forward of m (see nn.h). The same tensor as
+ * q, k and v, or as k and v, is projected by one product. A query that sees no key has the attention 0. With .cache, S
+ * counts the positions that were cached before, too, and .offset is their number; k and v may then both be NULL, which
+ * appends nothing.
+ * Example: lg_run_attention(m, x, x, x, .causal = true, .key_mask = seen) */
+#define lg_run_attention(...)                                                                                          \
+        LG_CALL4(lg_run_attention_with, lg_run_attention_options, lg_run_attention_takes_m_q_k_v, V, V, V, V,          \
+                 __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_run_attention_with(lg_module *m, lg_tensor *q, lg_tensor *k, lg_tensor *v,
+                                               const lg_run_attention_options *options);
+
+/* ---- caches of keys and values ----
+ *
+ * A model that generates a sequence runs on one new position at a time. A cache keeps the keys and values of the
+ * positions before, so that each new one costs one position:
+ *
+ *     lg_kv_cache *cache = lg_kv_cache_new(gpt, 1, 1024);
+ *     lg_no_grad(c)
+ *             for (...)
+ *                     logits = ... lg_run_attention(m, x, x, x, .causal = true, .cache = cache) ...
+ *
+ * Each module of lg_nn_multihead_attention() inside the model has keys and values of its own in the cache.
+ */
+
+typedef struct lg_kv_cache_options {
+        LG_OPTIONS_HEAD
+        lg_dtype dtype LG_DEFAULT; /* of the cached values; default: that of the keys of the first forward */
+} lg_kv_cache_options;
+/* Makes an empty cache of up to `capacity` positions for each attention in m, for batches of `batch` samples. The
+ * memory of an attention, 2 batch capacity kv_heads dim / heads elements, is allocated on its device when it first runs
+ * with the cache. LG_ERR_ARGUMENT if m contains no multi-head attention.
+ *
+ * A forward with the cache fails with LG_ERR_STATE if the cache is full, and outside lg_no_grad(), since it changes
+ * values in place. After a failed forward the attentions may hold different numbers of positions: reset the cache.
+ * Example: lg_kv_cache_new(gpt, 1, 1024, .dtype = LG_BF16) */
+#define lg_kv_cache_new(...)                                                                                           \
+        LG_CALL3(lg_kv_cache_new_with, lg_kv_cache_options, lg_kv_cache_new_takes_m_batch_capacity, V, I, I,           \
+                 __VA_ARGS__)
+LG_API LG_NEW lg_kv_cache *lg_kv_cache_new_with(lg_module *m, int64_t batch, int64_t capacity,
+                                                const lg_kv_cache_options *options);
+
+/* Returns the number of positions that the cache holds: those of the first attention, in registration order, that has
+ * run with it, and 0 before. */
+LG_API int64_t lg_kv_cache_length(const lg_kv_cache *k);
+
+/* Empties the cache, which keeps its memory. */
+LG_API bool lg_kv_cache_reset(lg_kv_cache *k);
+
+/* Replaces sample i of the batch by sample index[i], for beam search. index is i64 (batch); an index outside of 0 to
+ * batch - 1 fails as in lg_index_select(). */
+LG_API bool lg_kv_cache_select(lg_kv_cache *k, lg_tensor *index);
+
+/* Frees a cache. lg_close() frees those that are left. */
+LG_API void lg_kv_cache_free(lg_kv_cache *k);
 
 LG_END_C
 #endif

@@ -38,11 +38,20 @@ static bool results_are_good(const lg_module *m, const lg_outputs *y)
         return true;
 }
 
-/* Calls whichever of m's three forward functions is set, with `epilogue` if it takes one, and checks the results. */
-static bool call(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs *ret)
+/* A call of a module other than lg_forward(): the function that runs, and its arguments. */
+typedef struct typed {
+        lg__typed_fn *run;
+        const void *arguments;
+} typed;
+
+/* Calls the function of `typed`, or without one whichever of m's three forward functions is set, with `epilogue` if it
+ * takes one, and checks the results. */
+static bool call(lg_module *m, lg_list inputs, lg__epilogue epilogue, const typed *t, lg_outputs *ret)
 {
         lg_ctx *c = m->object.ctx;
         *ret = (lg_outputs){.count = !m->forward_all};
+        if (t)
+                return t->run(m, t->arguments, ret) && results_are_good(m, ret);
         if (m->forward)
                 ret->items[0] = m->forward(m, inputs, m->user);
         else if (m->forward_epilogue && lg__module_input(m, inputs))
@@ -61,7 +70,7 @@ static bool call(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs
         return !c->error && results_are_good(m, ret);
 }
 
-static bool run(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs *ret, uint32_t *ret_new)
+static bool run(lg_module *m, lg_list inputs, lg__epilogue epilogue, const typed *t, lg_outputs *ret, uint32_t *ret_new)
 {
         lg_ctx *c = m->object.ctx;
         const lg__scope *outer = c->scope;
@@ -79,7 +88,7 @@ static bool run(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs 
         c->frame = &frame;
         m->running++;
         LG__NOTIFY(c, enter, &frame);
-        bool ok = !c->error && call(m, inputs, epilogue, ret);
+        bool ok = !c->error && call(m, inputs, epilogue, t, ret);
         c->frame = frame.outer;
         if (!ok)
                 ret->count = 0;
@@ -138,7 +147,7 @@ lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
         input_array in;
         uint32_t new;
         lg_outputs all;
-        if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, no_epilogue, &all, &new))
+        if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, no_epilogue, NULL, &all, &new))
                 return NULL;
         for (int64_t i = 1; i < all.count; i++)
                 if (all.items[i] != all.items[0] && new & 1u << i)
@@ -154,7 +163,7 @@ bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *
         bool ok = take_inputs(m, inputs, &in);
         if (ok && !ret)
                 ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward_all: out is NULL");
-        ok = ok && run(m, (lg_list){in.count, in.items}, no_epilogue, &all, &new);
+        ok = ok && run(m, (lg_list){in.count, in.items}, no_epilogue, NULL, &all, &new);
         if (ret)
                 lg__give(ret, size, &all, sizeof all);
         return ok;
@@ -164,7 +173,14 @@ lg_tensor *lg__forward_with_epilogue(lg_module *m, lg_tensor *x, lg__epilogue ep
 {
         uint32_t new;
         lg_outputs all;
-        return lg__ok(m->object.ctx) && run(m, (lg_list){1, &x}, epilogue, &all, &new) ? all.items[0] : NULL;
+        return lg__ok(m->object.ctx) && run(m, (lg_list){1, &x}, epilogue, NULL, &all, &new) ? all.items[0] : NULL;
+}
+
+bool lg__forward_typed(lg_module *m, lg_tensor *x, lg__typed_fn *fn, const void *arguments, lg_outputs *ret)
+{
+        uint32_t new;
+        *ret = (lg_outputs){.count = 0};
+        return lg__ok(m->object.ctx) && run(m, (lg_list){1, &x}, no_epilogue, &(typed){fn, arguments}, ret, &new);
 }
 
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs)

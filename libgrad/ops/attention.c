@@ -1,8 +1,8 @@
 /* attention.c - scaled dot-product attention: o = W v, where W = D o P, P = softmax(S) by rows, S = cap(scale q k^T) +
  * mask, and D is the dropout's mask. Rows of P that see no key are 0.
  *
- * With g for o: dv = W^T g; dP = D o (g v^T); dS = P o (dP - the row sums of dP o P), which is the mask's gradient; dR =
- * dS cap'(R) scale with cap(x) = c tanh(x / c); dq = dR k, dk = dR^T q. The row sums are those of g o o.
+ * With g for o: dv = W^T g; dP = D o (g v^T); dS = P o (dP - the row sums of dP o P), which is the mask's gradient; dR
+ * = dS cap'(R) scale with cap(x) = c tanh(x / c); dq = dR k, dk = dR^T q. The row sums are those of g o o.
  *
  * The kernel does not store P; the derivative recomputes it from two numbers for each row. The second order is that of
  * the formulas above, written in ops.
@@ -13,9 +13,12 @@
 
 #define ATTENTION_FIELDS(FIELD)                                                                                        \
         FIELD(f64, scale, 1)                                                                                           \
-        FIELD(f64, softcap, 0) FIELD(i64, offset, 0) FIELD(i64, left, -1) FIELD(i64, right, -1) FIELD(f64, p, 0)       \
-                FIELD(u64, seed, 0) FIELD(u64, counter, 0)
-typedef struct attention_attributes { ATTENTION_FIELDS(LG__MEMBER) } attention_attributes;
+        FIELD(f64, softcap, 0)                                                                                         \
+        FIELD(i64, offset, 0)                                                                                          \
+        FIELD(i64, left, -1) FIELD(i64, right, -1) FIELD(f64, p, 0) FIELD(u64, seed, 0) FIELD(u64, counter, 0)
+typedef struct attention_attributes {
+        ATTENTION_FIELDS(LG__MEMBER)
+} attention_attributes;
 
 enum { Q, K, V, MASK, LENGTHS, INPUTS };
 
@@ -152,8 +155,7 @@ static bool check_operands(const lg__call *call, lg_shape *ret)
         const int64_t heads = qs.ndim > 2 ? qs.size[qs.ndim - 3] : 1, k_heads = ks.ndim > 2 ? ks.size[ks.ndim - 3] : 1,
                       v_heads = vs.ndim > 2 ? vs.size[vs.ndim - 3] : 1;
         if (qs.size[qs.ndim - 1] != ks.size[ks.ndim - 1])
-                return lg__fail(c, LG_ERR_SHAPE,
-                                "attention: q is %s but k is %s; their last dimensions must be equal",
+                return lg__fail(c, LG_ERR_SHAPE, "attention: q is %s but k is %s; their last dimensions must be equal",
                                 lg__tensor_text(q).s, lg__tensor_text(k).s);
         if (ks.size[ks.ndim - 2] != vs.size[vs.ndim - 2] || k_heads != v_heads)
                 return lg__fail(c, LG_ERR_SHAPE,
@@ -249,10 +251,12 @@ static lg_tensor *compose(const lg__call *call)
         if (!check_options(c, &o, &a))
                 return NULL;
         if (in[LENGTHS] && !lg__shape_equal(in[LENGTHS]->at.shape, LG_SHAPE(s.size[0])))
-                return lg__fail(c, LG_ERR_SHAPE, "attention: kv_lengths is %s; it has a length for each of %lld batches",
+                return lg__fail(c, LG_ERR_SHAPE,
+                                "attention: kv_lengths is %s; it has a length for each of %lld batches",
                                 lg__tensor_text(in[LENGTHS]).s, (long long)s.size[0]);
         parts p;
-        lg_tensor *y = compose_parts(&a, in, &p) ? lg_cast(lg_matmul(dropped(&p, p.weights), p.v), in[Q]->at.dtype) : NULL;
+        lg_tensor *y =
+                compose_parts(&a, in, &p) ? lg_cast(lg_matmul(dropped(&p, p.weights), p.v), in[Q]->at.dtype) : NULL;
         if (y && a.p > 0)
                 random->counter += (uint64_t)(s.size[0] * s.size[1] * s.size[2]) * (uint64_t)((keys + 3) / 4);
         lg_shape full = lead;
