@@ -28,6 +28,11 @@ static inline lg_tensor *by_params(lg_module *m, lg_tensor *x, lg_tensor *a, lg_
         return lg_forward_params_list(m, LG_LIST_OF(p.count, parts), inputs);
 }
 
+static inline double largest_difference(lg_tensor *a, lg_tensor *b)
+{
+        return lg_item(lg_amax(lg_abs(lg_sub(a, b))));
+}
+
 /* A bool tensor of that shape. */
 #define BOOLS(shape, ...) lg_cast(lg_from(c, ((const double[]){__VA_ARGS__}), shape, .dtype = LG_F64), LG_BOOL)
 

@@ -25,7 +25,8 @@ TENSORS = {'lg_tensor *': '{}', 'const lg_tensor *': '{}', 'lg_list': 'LG_LIST({
            'lg_tensor *const *': '(lg_tensor *[]){{{}, LG_END}}'}
 FORWARD = 'LG_OPTIONS(lg_custom_options, .forward = forward, .backward = forward)'
 SPECIAL = {('lg_custom_with', 'options'): FORWARD, ('lg_nll_with', 'target'): 'w->index',
-           ('lg_run_attention_with', 'm'): 'w->attention',
+           ('lg_run_attention_with', 'm'): 'w->attention', ('lg_run_encoder_with', 'm'): 'w->encoder',
+           ('lg_run_decoder_with', 'm'): 'w->decoder', ('lg_run_transformer_with', 'm'): 'w->transformer',
            ('lg_dataset_tensors_with', 'x'): 'w->host',
            ('lg_forward_params_list', 'params'): 'lg_parameters(w->module)',
            ('lg_forward_all_list', 'size'): 'sizeof w->outputs', ('lg_group_norm_with', 'groups'): '1',

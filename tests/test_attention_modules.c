@@ -56,11 +56,6 @@ static lg_tensor *cross_weights(lg_module *m, lg_tensor *x, lg_tensor *y, lg_ten
         ROW(sized_by_params, by_params(SIZED, x, QUERIES, KEYS, VALUES), 80)
 GOLDEN_TEST(pytorch, "transformer.txt", golden_input, ROWS);
 
-static double largest_difference(lg_tensor *a, lg_tensor *b)
-{
-        return lg_item(lg_amax(lg_abs(lg_sub(a, b))));
-}
-
 /* Copies of the weights of each head of k and v turn grouped heads into as many heads as q has. */
 TEST_CASE(grouped_heads)
 {

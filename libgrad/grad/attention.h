@@ -144,5 +144,122 @@ LG_API bool lg_kv_cache_select(lg_kv_cache *k, lg_tensor *index);
 /* Frees a cache. lg_close() frees those that are left. */
 LG_API void lg_kv_cache_free(lg_kv_cache *k);
 
+/* ---- transformers ----
+ *
+ * Encoders and decoders of Vaswani et al. 2017, "Attention is all you need", with the parameters of PyTorch's modules
+ * of the same names. A layer of an encoder is self-attention and a network of two linear layers, each followed by
+ * dropout, the sum with its input and a layer norm; with .norm_first the norm is applied to the input of the attention
+ * and of the network instead. A layer of a decoder has attention over the encoder's result, the memory, in between.
+ *
+ * Tensors are (T, N, dim), or (N, T, dim) with .batch_first; the dimension N may be missing. Calls with masks or a
+ * cache have functions of their own; lg_forward() runs without. Masks are those of lg_run_attention().
+ */
+
+/* Options of the five functions below. */
+typedef struct lg_transformer_options {
+        LG_OPTIONS_HEAD
+        int64_t feedforward LG_DEFAULT;    /* size between the two linear layers; default 2048 */
+        double dropout LG_DEFAULT;         /* probability of dropout in training mode; default 0.1; LG_ZERO for 0 */
+        double eps LG_DEFAULT;             /* of the layer norms; default 1e-5; LG_ZERO for 0 */
+        bool gelu LG_DEFAULT;              /* lg_gelu() between the linear layers; default: lg_relu() */
+        bool norm_first LG_DEFAULT;        /* norms of inputs, not of sums; default false */
+        bool batch_first LG_DEFAULT;       /* tensors are (N, T, dim); default false, as in PyTorch */
+        bool no_bias LG_DEFAULT;           /* without biases, those of the norms included; default false */
+        bool final_norm LG_DEFAULT;        /* a norm after the last layer of an encoder or decoder; default false */
+        int64_t encoder_layers LG_DEFAULT; /* of lg_nn_transformer() only; default 6; LG_ZERO_INT for 0 */
+        int64_t decoder_layers LG_DEFAULT; /* of lg_nn_transformer() only; default 6; LG_ZERO_INT for 0 */
+        lg_dtype dtype LG_DEFAULT;         /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT;       /* of the parameters; default: the context's default device */
+} lg_transformer_options;
+
+/* Makes one layer: "self_attn", for a decoder "multihead_attn", "linear1", "linear2", "norm1", "norm2" and for a
+ * decoder "norm3". lg_forward(m, x), or lg_forward(m, x, memory) for a decoder's layer.
+ * Example: lg_nn_transformer_encoder_layer(c, 256, 4, .feedforward = 1024, .batch_first = true)
+ * Example: lg_nn_transformer_decoder_layer(c, 256, 4, .norm_first = true) */
+#define lg_nn_transformer_encoder_layer(...)                                                                           \
+        LG_CALL3(lg_nn_transformer_encoder_layer_with, lg_transformer_options,                                         \
+                 lg_nn_transformer_encoder_layer_takes_c_dim_heads, V, I, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_transformer_encoder_layer_with(lg_ctx *c, int64_t dim, int64_t heads,
+                                                              const lg_transformer_options *options);
+#define lg_nn_transformer_decoder_layer(...)                                                                           \
+        LG_CALL3(lg_nn_transformer_decoder_layer_with, lg_transformer_options,                                         \
+                 lg_nn_transformer_decoder_layer_takes_c_dim_heads, V, I, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_transformer_decoder_layer_with(lg_ctx *c, int64_t dim, int64_t heads,
+                                                              const lg_transformer_options *options);
+
+/* Makes a stack of 0 to 10000 such layers, "layers.0", "layers.1", ..., and with .final_norm a layer norm "norm". The
+ * layers begin with different random values. (PyTorch's TransformerEncoder copies one layer, so all its layers begin
+ * equal.) Example: lg_nn_transformer_encoder(c, 256, 4, 6, .norm_first = true, .final_norm = true) Example:
+ * lg_nn_transformer_decoder(c, 256, 4, 6, .batch_first = true) */
+#define lg_nn_transformer_encoder(...)                                                                                 \
+        LG_CALL4(lg_nn_transformer_encoder_with, lg_transformer_options,                                               \
+                 lg_nn_transformer_encoder_takes_c_dim_heads_layers, V, I, I, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_transformer_encoder_with(lg_ctx *c, int64_t dim, int64_t heads, int64_t layers,
+                                                        const lg_transformer_options *options);
+#define lg_nn_transformer_decoder(...)                                                                                 \
+        LG_CALL4(lg_nn_transformer_decoder_with, lg_transformer_options,                                               \
+                 lg_nn_transformer_decoder_takes_c_dim_heads_layers, V, I, I, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_transformer_decoder_with(lg_ctx *c, int64_t dim, int64_t heads, int64_t layers,
+                                                        const lg_transformer_options *options);
+
+/* Makes an encoder, "encoder", and a decoder, "decoder", both with a final norm; lg_forward(m, source, target). All
+ * weights of two dimensions are initialised by lg_init_xavier_uniform(), as PyTorch's nn.Transformer does.
+ * Example: lg_nn_transformer(c, 128, 4, .encoder_layers = 2, .decoder_layers = 2, .batch_first = true) */
+#define lg_nn_transformer(...)                                                                                         \
+        LG_CALL3(lg_nn_transformer_with, lg_transformer_options, lg_nn_transformer_takes_c_dim_heads, V, I, I,         \
+                 __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_transformer_with(lg_ctx *c, int64_t dim, int64_t heads,
+                                                const lg_transformer_options *options);
+
+typedef struct lg_run_encoder_options {
+        LG_OPTIONS_HEAD
+        lg_tensor *mask LG_DEFAULT;     /* which positions each position sees; default: all */
+        lg_tensor *key_mask LG_DEFAULT; /* which positions of each sample are seen; default: all */
+        bool causal LG_DEFAULT;         /* each position sees itself and earlier ones only; default false */
+        lg_kv_cache *cache LG_DEFAULT;  /* as in lg_run_attention(); default: none */
+} lg_run_encoder_options;
+/* Runs an encoder or a layer of one, as a forward of m. With .causal it is a decoder without a memory, as GPT is.
+ * Example: lg_run_encoder(m, x, .key_mask = seen) */
+#define lg_run_encoder(...)                                                                                            \
+        LG_CALL2(lg_run_encoder_with, lg_run_encoder_options, lg_run_encoder_takes_m_x, V, V, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_run_encoder_with(lg_module *m, lg_tensor *x, const lg_run_encoder_options *options);
+
+typedef struct lg_run_decoder_options {
+        LG_OPTIONS_HEAD
+        lg_tensor *mask LG_DEFAULT;            /* which positions of x each one sees; default: all */
+        lg_tensor *key_mask LG_DEFAULT;        /* which positions of each sample of x are seen; default: all */
+        bool causal LG_DEFAULT;                /* each position of x sees itself and earlier ones only; default false */
+        lg_tensor *memory_mask LG_DEFAULT;     /* which positions of the memory each one of x sees; default: all */
+        lg_tensor *memory_key_mask LG_DEFAULT; /* which positions of each sample's memory are seen; default: all */
+        /* As in lg_run_attention(). The memory is projected once, in the first call after the cache was made or reset,
+         * and its length is at most the capacity, too. Default: none. */
+        lg_kv_cache *cache LG_DEFAULT;
+} lg_run_decoder_options;
+/* Runs a decoder or a layer of one on x and the encoder's result, memory, as a forward of m.
+ * Example: lg_run_decoder(m, x, memory, .causal = true, .memory_key_mask = seen) */
+#define lg_run_decoder(...)                                                                                            \
+        LG_CALL3(lg_run_decoder_with, lg_run_decoder_options, lg_run_decoder_takes_m_x_memory, V, V, V, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_run_decoder_with(lg_module *m, lg_tensor *x, lg_tensor *memory,
+                                             const lg_run_decoder_options *options);
+
+typedef struct lg_run_transformer_options {
+        LG_OPTIONS_HEAD
+        lg_tensor *source_mask LG_DEFAULT;     /* which positions of source each one sees; default: all */
+        lg_tensor *source_key_mask LG_DEFAULT; /* which positions of each sample of source are seen; default: all */
+        lg_tensor *mask LG_DEFAULT;            /* which positions of target each one sees; default: all */
+        lg_tensor *key_mask LG_DEFAULT;        /* which positions of each sample of target are seen; default: all */
+        bool causal LG_DEFAULT;                /* those of target see themselves and earlier ones only; default false */
+        lg_tensor *memory_mask LG_DEFAULT;     /* which positions of source each one of target sees; default: all */
+        lg_tensor *memory_key_mask LG_DEFAULT; /* which positions of each sample's source target sees; default: all */
+} lg_run_transformer_options;
+/* Runs a module of lg_nn_transformer(), as a forward of m. To generate, run its encoder once, by lg_run_encoder() of
+ * lg_child_named(m, "encoder"), and its decoder with a cache.
+ * Example: lg_run_transformer(m, source, target, .causal = true, .source_key_mask = seen, .memory_key_mask = seen) */
+#define lg_run_transformer(...)                                                                                        \
+        LG_CALL3(lg_run_transformer_with, lg_run_transformer_options, lg_run_transformer_takes_m_source_target, V, V,  \
+                 V, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_run_transformer_with(lg_module *m, lg_tensor *source, lg_tensor *target,
+                                                 const lg_run_transformer_options *options);
+
 LG_END_C
 #endif

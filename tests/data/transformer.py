@@ -66,3 +66,41 @@ show("sized_keys", lambda k: sized(X, k, tensor(2, 4, 5, phase=3))[0], tensor(2,
 by_params("self_by_params", first, X, X, X)
 by_params("cross_by_params", first, X, Y, Y)
 by_params("sized_by_params", sized, X, tensor(2, 4, 3, phase=2), tensor(2, 4, 5, phase=3))
+
+
+def layer(kind, **o):
+    return filled(kind(4, 2, 6, 0.0, layer_norm_eps=0.01, batch_first=True, **o))
+
+
+def stack(kind, inner, count, norm):
+    return filled(kind(inner(4, 2, 6, 0.0, batch_first=True), count, norm))
+
+
+ENCODER, DECODER = nn.TransformerEncoderLayer, nn.TransformerDecoderLayer
+CAUSAL = torch.ones(3, 3, dtype=bool).triu(1)
+post, pre = layer(ENCODER), layer(ENCODER, norm_first=True, activation="gelu")
+show("encoder_layer", post, tensor(2, 3, 4))
+show("encoder_layer_pre", pre, tensor(2, 3, 4))
+show("encoder_layer_no_bias", layer(ENCODER, bias=False), tensor(2, 3, 4))
+show("encoder_layer_masks", lambda x: post(x, src_mask=CAUSAL, src_key_padding_mask=hidden(LAST)), tensor(2, 3, 4))
+show("encoder_layer_time_first", filled(nn.TransformerEncoderLayer(4, 2, 6, 0.0)), tensor(3, 2, 4))
+show("encoder_layer_unbatched", pre, tensor(3, 4))
+post2, pre2 = layer(DECODER), layer(DECODER, norm_first=True, activation="gelu")
+show("decoder_layer", lambda x: post2(x, Y), tensor(2, 3, 4))
+show("decoder_layer_pre", lambda x: pre2(x, Y), tensor(2, 3, 4))
+show("decoder_layer_memory", lambda y: post2(X, y), tensor(2, 4, 4))
+show("decoder_layer_masks", lambda x: post2(x, Y, tgt_mask=CAUSAL, tgt_key_padding_mask=hidden(LAST), memory_mask=hidden(MASK),
+                                            memory_key_padding_mask=hidden(LAST4)), tensor(2, 3, 4))
+encoder = stack(nn.TransformerEncoder, ENCODER, 2, nn.LayerNorm(4))
+decoder = stack(nn.TransformerDecoder, DECODER, 2, None)
+show("encoder", lambda x: encoder(x, mask=CAUSAL, src_key_padding_mask=hidden(LAST)), tensor(2, 3, 4))
+show("decoder", lambda x: decoder(x, Y, tgt_mask=CAUSAL, memory_key_padding_mask=hidden(LAST4)), tensor(2, 3, 4))
+transformer = filled(nn.Transformer(4, 2, 1, 2, 6, 0.0, norm_first=True, batch_first=True))
+show("transformer", lambda x: transformer(x, Y, src_key_padding_mask=hidden(LAST), memory_key_padding_mask=hidden(LAST),
+                                          tgt_is_causal=True, tgt_mask=torch.ones(4, 4, dtype=bool).triu(1)), tensor(2, 3, 4))
+show("transformer_target", lambda y: transformer(X, y), tensor(2, 4, 4))
+by_params("encoder_layer_by_params", post, X)
+by_params("encoder_layer_pre_by_params", pre, X)
+by_params("decoder_layer_by_params", post2, X, Y)
+by_params("encoder_by_params", encoder, X)
+by_params("transformer_by_params", transformer, X, Y)
