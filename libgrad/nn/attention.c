@@ -8,7 +8,7 @@ typedef struct sizes {
         lg_multihead_attention_options o;
 } sizes;
 
-/* Arguments of lg_run_attention(). Without .cache, k and v are given. */
+/* Arguments of lg_run_attention(), with a batch. Without .cache, k and v are given. */
 typedef struct arguments {
         lg_tensor *q, *k, *v;
         lg_run_attention_options o;
@@ -120,13 +120,13 @@ static bool run_batched(lg_module *m, const arguments *a, lg_outputs *ret)
 {
         const sizes *s = m->user;
         lg_tensor *h[3] = {NULL}, *weights = NULL, *mask;
-        int64_t past = 0;
+        int64_t past = lg__whole_option(a->o.offset, 0);
         if (!make_heads(m, a, h) || (a->o.cache && !lg__kv_cache_extend(a->o.cache, m, h, &past)) ||
             !join_masks(&a->o, h[1], &mask))
                 return false;
         const lg_attention_options o = {.size_ = sizeof o,
                                         .causal = a->o.causal,
-                                        .offset = a->o.cache ? past : a->o.offset,
+                                        .offset = past,
                                         .mask = mask,
                                         .dropout = m->training ? s->o.dropout : 0};
         lg_tensor *y = a->o.weights ? weigh(h, &o, &weights) : lg_attention_with(h[0], h[1], h[2], &o);
@@ -147,22 +147,24 @@ static bool check_input(const lg_module *m, const lg_tensor *x, const char *name
                         (long long)elements, (long long)elements);
 }
 
-/* The function behind all forwards: adds the dimension N if it is missing, and removes it from the results. */
-static bool run(lg_module *m, const void *arguments_, lg_outputs *ret)
+/* The function behind all forwards: adds the dimension N if it is missing, and removes it from the results. The inputs
+ * are q, k and v. */
+static bool run(lg_module *m, lg_list in, lg_outputs *ret, void *options)
 {
         const sizes *s = m->user;
-        arguments a = *(const arguments *)arguments_;
-        const int ndim = a.q->at.shape.ndim, batch = s->o.batch_first ? 0 : 1;
-        if (!check_input(m, a.q, "q", s->dim, ndim) ||
-            (a.k && (!check_input(m, a.k, "k", s->kdim, ndim) || !check_input(m, a.v, "v", s->vdim, ndim))))
+        const int batch = s->o.batch_first ? 0 : 1;
+        lg_tensor *q = in.items[0], *k = in.items[1], *v = in.items[2];
+        const int ndim = q->at.shape.ndim;
+        if (!check_input(m, q, "q", s->dim, ndim) ||
+            (k && (!check_input(m, k, "k", s->kdim, ndim) || !check_input(m, v, "v", s->vdim, ndim))))
                 return false;
+        arguments a = {.q = q, .k = k, .v = v, .o = *(const lg_run_attention_options *)options};
         if (ndim == 3)
                 return run_batched(m, &a, ret);
-        const arguments given = a;
-        a.q = lg_unsqueeze(given.q, batch);
-        a.k = given.k == given.q ? a.q : given.k ? lg_unsqueeze(given.k, batch) : NULL;
-        a.v = given.v == given.k ? a.k : given.v ? lg_unsqueeze(given.v, batch) : NULL;
-        if (!a.q || (given.k && (!a.k || !a.v)) || !run_batched(m, &a, ret))
+        a.q = lg_unsqueeze(q, batch);
+        a.k = k == q ? a.q : k ? lg_unsqueeze(k, batch) : NULL;
+        a.v = v == q ? a.q : v == k ? a.k : lg_unsqueeze(v, batch);
+        if (!a.q || (k && (!a.k || !a.v)) || !run_batched(m, &a, ret))
                 return false;
         ret->items[0] = lg_squeeze(ret->items[0], LG_DIMS(batch));
         if (ret->count > 1)
@@ -179,8 +181,8 @@ static lg_tensor *forward(lg_module *m, lg_list in, void *user)
                                 "lg_forward: %s takes one input, or q, k and v; %lld were given", m->type,
                                 (long long)in.count);
         const int other = in.count == 3;
-        const arguments a = {in.items[0], in.items[other], in.items[2 * other], {.size_ = 0}};
-        return run(m, &a, &all) ? all.items[0] : NULL;
+        lg_tensor *inputs[] = {in.items[0], in.items[other], in.items[2 * other]};
+        return run(m, (lg_list){3, inputs}, &all, &(lg_run_attention_options){.size_ = 0}) ? all.items[0] : NULL;
 }
 
 bool lg__is_attention(const lg_module *m)
@@ -192,30 +194,28 @@ lg_tensor *lg_run_attention_with(lg_module *m, lg_tensor *q, lg_tensor *k, lg_te
                                  const lg_run_attention_options *options)
 {
         static const char op[] = "lg_run_attention";
-        arguments a = {.q = q, .k = k, .v = v};
-        lg_ctx *c = lg_module_ctx(m);
-        if (!c && (q || k || v))
-                return lg__fail(lg__ctx_of(q ? q : k ? k : v), LG_ERR_ARGUMENT, "%s: the module is NULL", op);
-        if (!lg__take(c, op, options, &a.o, sizeof a.o) || !lg__object_lasts(&m->object, op))
+        lg_ctx *c = m ? m->object.ctx : lg__ctx_of(q);
+        lg_tensor *inputs[] = {q, k, v};
+        lg_run_attention_options o;
+        lg_outputs all;
+        lg__take_without(options, &o, sizeof o);
+        if (o.weights)
+                *o.weights = NULL;
+        if (!lg__take(c, op, options, &o, sizeof o) || (m && !lg__object_lasts(&m->object, op)))
                 return NULL;
-        if (!lg__is_attention(m))
+        if (m && !lg__is_attention(m))
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: m is a %s; it takes a MultiheadAttention", op, m->type);
-        if (!q || ((!k || !v) && (k || v || !a.o.cache)))
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL%s", op,
-                                !q   ? "q"
-                                : !k ? "k"
-                                     : "v",
-                                q && a.o.cache ? "; with a cache, k and v are both given or both NULL" : "");
-        if (a.o.cache && a.o.offset)
+        if (m && (!k || !v) && (k || v || !o.cache))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL%s", op, k ? "v" : "k",
+                                o.cache ? "; with a cache, k and v are both given or both NULL" : "");
+        if (o.cache && o.offset)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: offset is given, but with a cache it is the cached length",
                                 op);
-        a.o.offset = lg__whole_option(a.o.offset, 0);
-        lg_outputs all;
-        const bool ok = lg__check(q, op, "q") && (!k || (lg__check(k, op, "k") && lg__check(v, op, "v"))) &&
-                        lg__forward_typed(m, q, run, &a, &all);
-        if (a.o.weights)
-                *a.o.weights = ok ? all.items[1] : NULL;
-        return ok ? all.items[0] : NULL;
+        if (!lg__forward_typed(m, (lg_list){3, inputs}, &(lg__typed_call){op, run, &o}, &all))
+                return NULL;
+        if (o.weights)
+                *o.weights = all.items[1];
+        return all.items[0];
 }
 
 /* ---- construction ---- */

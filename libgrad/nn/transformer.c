@@ -10,11 +10,35 @@ typedef struct sizes {
         lg_transformer_options o; /* with all defaults filled in */
 } sizes;
 
-/* Arguments of a layer or a stack of layers. */
-typedef struct arguments {
-        lg_tensor *x, *memory; /* memory: NULL for an encoder */
-        lg_run_decoder_options o;
-} arguments;
+typedef lg_run_decoder_options masks; /* of a layer or a stack of layers */
+
+/* Runs m by `forward` on x and the memory, which is NULL for an encoder. */
+static lg_tensor *run(lg_module *m, const char *op, lg_forward_all_fn *forward, lg_tensor *x, lg_tensor *memory,
+                      void *options)
+{
+        lg_tensor *inputs[] = {x, memory};
+        lg_outputs all;
+        return lg__forward_typed(m, (lg_list){2, inputs}, &(lg__typed_call){op, forward, options}, &all) ? all.items[0]
+                                                                                                         : NULL;
+}
+
+/* Stores the one result of a forward in *ret, and returns whether there is one. */
+static bool give(lg_outputs *ret, lg_tensor *y)
+{
+        *ret = (lg_outputs){.count = 1, .items = {y}};
+        return y != NULL;
+}
+
+/* Runs `forward` on the inputs of lg_forward(): one, or two with these names. */
+static lg_tensor *run_plain(lg_module *m, lg_list in, lg_forward_all_fn *forward, const char *two, void *options)
+{
+        lg_outputs all;
+        if (in.count != (two ? 2 : 1))
+                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward: %s takes %s, %lld inputs were given",
+                                m->type, two ? two : "one input", (long long)in.count);
+        lg_tensor *inputs[] = {in.items[0], two ? in.items[1] : NULL};
+        return forward(m, (lg_list){2, inputs}, &all, options) ? all.items[0] : NULL;
+}
 
 /* ---- layers: children self_attn, multihead_attn of a decoder, linear1, linear2, norm1, norm2, norm3 of a decoder ----
  */
@@ -38,7 +62,7 @@ static lg_tensor *feed_forward(lg_module *m, lg_tensor *x, int first)
 }
 
 /* Attends over x itself (`over` NULL) or over the memory, which a cache holds from the first call on. */
-static lg_tensor *attend(lg_module *m, int child, lg_tensor *x, lg_tensor *over, const lg_run_decoder_options *o)
+static lg_tensor *attend(lg_module *m, int child, lg_tensor *x, lg_tensor *over, const masks *o)
 {
         lg_module *attention = lg_child(m, child);
         if (!over)
@@ -50,177 +74,127 @@ static lg_tensor *attend(lg_module *m, int child, lg_tensor *x, lg_tensor *over,
                                 .cache = o->cache);
 }
 
-static bool run_layer(lg_module *m, const void *arguments_, lg_outputs *ret)
+static bool run_layer(lg_module *m, lg_list in, lg_outputs *ret, void *options)
 {
-        const arguments *a = arguments_;
         const sizes *s = m->user;
         const int parts = s->decodes ? 3 : 2; /* each with a norm */
-        lg_tensor *x = a->x;
+        lg_tensor *x = in.items[0];
         for (int i = 0; i < parts && x; i++) {
                 lg_module *norm = lg_child(m, parts + 1 + i);
                 lg_tensor *h = s->o.norm_first ? lg_forward(norm, x) : x;
                 if (h)
                         h = i == parts - 1 ? feed_forward(m, h, parts - 1)
-                                           : attend(m, i, h, i ? a->memory : NULL, &a->o);
+                                           : attend(m, i, h, i ? in.items[1] : NULL, options);
                 h = h ? drop(m, h) : NULL;
                 x = h ? lg_add(x, h) : NULL;
                 if (x && !s->o.norm_first)
                         x = lg_forward(norm, x);
         }
-        *ret = (lg_outputs){.count = 1, .items = {x}};
-        return x != NULL;
-}
-
-/* Takes the inputs of lg_forward(): x, and for a decoder the memory. */
-static bool take_inputs(const lg_module *m, lg_list in, arguments *ret)
-{
-        const sizes *s = m->user;
-        const int64_t count = s->decodes ? 2 : 1;
-        if (in.count != count)
-                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward: %s takes %s, %lld inputs were given",
-                                m->type, s->decodes ? "x and memory" : "one input", (long long)in.count);
-        *ret = (arguments){.x = in.items[0], .memory = s->decodes ? in.items[1] : NULL};
-        return true;
+        return give(ret, x);
 }
 
 static lg_tensor *forward_layer(lg_module *m, lg_list in, void *user)
 {
-        arguments a;
-        lg_outputs all;
-        (void)user;
-        return take_inputs(m, in, &a) && run_layer(m, &a, &all) ? all.items[0] : NULL;
+        return run_plain(m, in, run_layer, ((const sizes *)user)->decodes ? "x and memory" : NULL,
+                         &(masks){.size_ = 0});
 }
 
 /* ---- stacks: children layers, norm ---- */
 
-static bool run_stack(lg_module *m, const void *arguments_, lg_outputs *ret)
+static bool run_stack(lg_module *m, lg_list in, lg_outputs *ret, void *options)
 {
-        arguments a = *(const arguments *)arguments_;
         lg_module *layers = lg_child(m, 0), *norm = lg_child_count(m) > 1 ? lg_child(m, 1) : NULL;
-        const lg_tensor *const given = a.x;
-        for (int i = 0; i < lg_child_count(layers); i++) {
+        lg_tensor *x = in.items[0];
+        for (int i = 0; i < lg_child_count(layers) && x; i++) {
                 lg_module *layer = lg_child(layers, i);
-                lg_tensor *x = a.x;
+                lg_tensor *before = x;
                 if (layer->forward != forward_layer)
                         return lg__fail(m->object.ctx, LG_ERR_STATE, "lg_forward: layer %d of the %s is a %s", i,
                                         m->type, layer->type);
-                if (!lg__forward_typed(layer, x, run_layer, &a, ret))
-                        return false;
-                a.x = ret->items[0];
-                if (x != given && x != a.x)
-                        lg__tensor_release(x);
+                x = run(layer, "lg_forward", run_layer, x, in.items[1], options);
+                if (before != in.items[0] && before != x)
+                        lg__tensor_release(before);
         }
-        *ret = (lg_outputs){.count = 1, .items = {norm ? lg_forward(norm, a.x) : a.x}};
-        return ret->items[0] != NULL;
+        return give(ret, norm && x ? lg_forward(norm, x) : x);
 }
 
 static lg_tensor *forward_stack(lg_module *m, lg_list in, void *user)
 {
-        arguments a;
-        lg_outputs all;
-        (void)user;
-        return take_inputs(m, in, &a) && run_stack(m, &a, &all) ? all.items[0] : NULL;
+        return run_plain(m, in, run_stack, ((const sizes *)user)->decodes ? "x and memory" : NULL,
+                         &(masks){.size_ = 0});
 }
 
 /* ---- the transformer: children encoder, decoder ---- */
 
-typedef struct whole_arguments {
-        lg_tensor *source, *target;
-        lg_run_transformer_options o;
-} whole_arguments;
-
-static bool run_whole(lg_module *m, const void *arguments_, lg_outputs *ret)
+static bool run_whole(lg_module *m, lg_list in, lg_outputs *ret, void *options)
 {
-        const whole_arguments *w = arguments_;
-        lg_module *encoder = lg_child(m, 0), *decoder = lg_child(m, 1);
-        const arguments first = {.x = w->source, .o = {.mask = w->o.source_mask, .key_mask = w->o.source_key_mask}};
-        arguments second = {.x = w->target,
-                            .o = {.mask = w->o.mask,
-                                  .key_mask = w->o.key_mask,
-                                  .causal = w->o.causal,
-                                  .memory_mask = w->o.memory_mask,
-                                  .memory_key_mask = w->o.memory_key_mask}};
-        if (!lg__forward_typed(encoder, w->source, run_stack, &first, ret))
-                return false;
-        second.memory = ret->items[0];
-        return lg__forward_typed(decoder, w->target, run_stack, &second, ret);
+        const lg_run_transformer_options *o = options;
+        masks of_source = {.mask = o->source_mask, .key_mask = o->source_key_mask};
+        masks of_target = {.mask = o->mask,
+                           .key_mask = o->key_mask,
+                           .causal = o->causal,
+                           .memory_mask = o->memory_mask,
+                           .memory_key_mask = o->memory_key_mask};
+        lg_tensor *memory = run(lg_child(m, 0), "lg_forward", run_stack, in.items[0], NULL, &of_source);
+        return give(ret, memory ? run(lg_child(m, 1), "lg_forward", run_stack, in.items[1], memory, &of_target) : NULL);
 }
 
 static lg_tensor *forward_whole(lg_module *m, lg_list in, void *user)
 {
-        lg_outputs all;
         (void)user;
-        if (in.count != 2)
-                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
-                                "lg_forward: %s takes source and target, %lld inputs were given", m->type,
-                                (long long)in.count);
-        const whole_arguments w = {.source = in.items[0], .target = in.items[1]};
-        return run_whole(m, &w, &all) ? all.items[0] : NULL;
+        return run_plain(m, in, run_whole, "source and target", &(lg_run_transformer_options){.size_ = 0});
 }
 
 /* ---- calls with options ---- */
 
-/* Copies the options and checks m and the tensors. Returns false with an error. */
-static bool may_run(lg_module *m, const char *op, const void *options, void *ret, size_t size,
-                    lg_tensor *const inputs[2], const char *const names[2])
+/* Copies the options. x is a tensor that m runs on, `other`, if it has a name, another one. */
+static bool may_run(lg_module *m, const char *op, const void *options, void *ret, size_t size, const lg_tensor *x,
+                    const lg_tensor *other, const char *name)
 {
-        lg_ctx *c = lg_module_ctx(m);
-        if (!c && (inputs[0] || inputs[1]))
-                lg__fail(lg__ctx_of(inputs[inputs[0] ? 0 : 1]), LG_ERR_ARGUMENT, "%s: the module is NULL", op);
-        if (!lg__take(c, op, options, ret, size) || !lg__object_lasts(&m->object, op))
+        lg_ctx *c = m ? m->object.ctx : lg__ctx_of(x ? x : other);
+        if (!lg__take(c, op, options, ret, size) || (m && !lg__object_lasts(&m->object, op)))
                 return false;
-        for (int i = 0; i < 2 && names[i]; i++)
-                if (!inputs[i])
-                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL", op, names[i]);
-                else if (!lg__in_context(c, inputs[i], op, names[i]) || !lg__check(inputs[i], op, names[i]))
-                        return false;
-        return true;
+        return !m || !name || other || lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL", op, name);
 }
 
 /* Runs an encoder or decoder, or a layer of one. */
-static lg_tensor *run_any(lg_module *m, const char *op, bool decodes, const arguments *a)
+static lg_tensor *run_any(lg_module *m, const char *op, bool decodes, lg_tensor *x, lg_tensor *memory, masks *o)
 {
-        lg_outputs all;
-        const bool stack = m->forward == forward_stack;
-        if ((!stack && m->forward != forward_layer) || ((const sizes *)m->user)->decodes != decodes)
+        const bool stack = m && m->forward == forward_stack;
+        if (m && ((!stack && m->forward != forward_layer) || ((const sizes *)m->user)->decodes != decodes))
                 return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
                                 "%s: m is a %s; it takes a Transformer%s or a layer of one", op, m->type,
                                 decodes ? "Decoder" : "Encoder");
-        return lg__forward_typed(m, a->x, stack ? run_stack : run_layer, a, &all) ? all.items[0] : NULL;
+        return run(m, op, stack ? run_stack : run_layer, x, memory, o);
 }
 
 lg_tensor *lg_run_encoder_with(lg_module *m, lg_tensor *x, const lg_run_encoder_options *options)
 {
         static const char op[] = "lg_run_encoder";
         lg_run_encoder_options o;
-        if (!may_run(m, op, options, &o, sizeof o, (lg_tensor *[]){x, NULL}, (const char *[]){"x", NULL}))
+        if (!may_run(m, op, options, &o, sizeof o, x, NULL, NULL))
                 return NULL;
-        const arguments a = {.x = x,
-                             .o = {.mask = o.mask, .key_mask = o.key_mask, .causal = o.causal, .cache = o.cache}};
-        return run_any(m, op, false, &a);
+        masks all = {.mask = o.mask, .key_mask = o.key_mask, .causal = o.causal, .cache = o.cache};
+        return run_any(m, op, false, x, NULL, &all);
 }
 
 lg_tensor *lg_run_decoder_with(lg_module *m, lg_tensor *x, lg_tensor *memory, const lg_run_decoder_options *options)
 {
         static const char op[] = "lg_run_decoder";
-        arguments a = {.x = x, .memory = memory};
-        return may_run(m, op, options, &a.o, sizeof a.o, (lg_tensor *[]){x, memory}, (const char *[]){"x", "memory"})
-                       ? run_any(m, op, true, &a)
-                       : NULL;
+        masks o;
+        return may_run(m, op, options, &o, sizeof o, x, memory, "memory") ? run_any(m, op, true, x, memory, &o) : NULL;
 }
 
 lg_tensor *lg_run_transformer_with(lg_module *m, lg_tensor *source, lg_tensor *target,
                                    const lg_run_transformer_options *options)
 {
         static const char op[] = "lg_run_transformer";
-        whole_arguments w = {.source = source, .target = target};
-        lg_outputs all;
-        if (!may_run(m, op, options, &w.o, sizeof w.o, (lg_tensor *[]){source, target},
-                     (const char *[]){"source", "target"}))
+        lg_run_transformer_options o;
+        if (!may_run(m, op, options, &o, sizeof o, source, target, "target"))
                 return NULL;
-        if (m->forward != forward_whole)
+        if (m && m->forward != forward_whole)
                 return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: m is a %s; it takes a Transformer", op, m->type);
-        return lg__forward_typed(m, source, run_whole, &w, &all) ? all.items[0] : NULL;
+        return run(m, op, run_whole, source, target, &o);
 }
 
 /* ---- construction ---- */

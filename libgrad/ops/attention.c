@@ -16,9 +16,7 @@
         FIELD(f64, softcap, 0)                                                                                         \
         FIELD(i64, offset, 0)                                                                                          \
         FIELD(i64, left, -1) FIELD(i64, right, -1) FIELD(f64, p, 0) FIELD(u64, seed, 0) FIELD(u64, counter, 0)
-typedef struct attention_attributes {
-        ATTENTION_FIELDS(LG__MEMBER)
-} attention_attributes;
+LG__ATTRIBUTES(attention, ATTENTION_FIELDS)
 
 enum { Q, K, V, MASK, LENGTHS, INPUTS };
 
@@ -65,6 +63,15 @@ static lg_tensor *heads_of(lg_tensor *x, int64_t heads)
                                       LG_SHAPE(size[0], heads, size[2], size[3]));
 }
 
+/* Returns the sums of a gradient over the heads of q that share a head of k or v. */
+static lg_tensor *shared_heads(lg_tensor *g, const lg_tensor *x)
+{
+        const int64_t *size = x->at.shape.size;
+        return !g || g->at.shape.size[1] == size[1]
+                       ? g
+                       : lg_sum(lg_reshape(g, LG_SHAPE(size[0], size[1], -1, size[2], size[3])), .dims = LG_DIMS(2));
+}
+
 /* The parts of a composed attention, in f32 or f64. */
 typedef struct parts {
         lg_tensor *q, *k, *v; /* with a head of k and v for each of q's */
@@ -108,11 +115,147 @@ static lg_tensor *dropped(const parts *p, lg_tensor *w)
         return p->drop ? lg_mul(w, p->drop) : w;
 }
 
+static bool vjp(lg__vjp *v)
+{
+        const attention_attributes *a = v->attributes;
+        parts p;
+        if (!compose_parts(a, v->in, &p))
+                return false;
+        lg_tensor *g = lg_cast(v->grad[0], p.weights->at.dtype);
+        if (v->needs[V])
+                v->grad_in[V] = shared_heads(lg_matmul(lg_transpose(dropped(&p, p.weights), 2, 3), g), v->in[V]);
+        lg_tensor *dp = lg_mul(dropped(&p, lg_matmul(g, lg_transpose(p.v, 2, 3))), p.weights);
+        lg_tensor *ds = lg_sub(dp, lg_mul(p.weights, lg_sum(dp, .dims = LG_DIMS(3), .keep_dim = true)));
+        if (v->needs[MASK])
+                v->grad_in[MASK] = ds;
+        if (a->softcap > 0)
+                ds = lg_mul(ds, lg_rsub_scalar(lg_square(lg_mul_scalar(p.capped, 1 / a->softcap)), 1));
+        ds = lg_mul_scalar(ds, a->scale);
+        if (v->needs[Q])
+                v->grad_in[Q] = lg_matmul(ds, p.k);
+        if (v->needs[K])
+                v->grad_in[K] = shared_heads(lg_matmul(lg_transpose(ds, 2, 3), p.q), v->in[K]);
+        return true;
+}
+
+/* Sets strides in which the positions of a batch come first and their heads follow, if x has that order, so that the
+ * heads of a result can be joined without a copy. */
+static void order_like(lg__layout *at, const lg__layout *x)
+{
+        const int64_t *size = at->shape.size;
+        if (x->strides[1] >= x->strides[2] || size[1] < 2)
+                return;
+        at->strides[3] = 1;
+        at->strides[1] = size[3];
+        at->strides[2] = size[1] * size[3];
+        at->strides[0] = size[2] * at->strides[2];
+}
+
+static lg_head_strides strides_of(const lg_tensor *x)
+{
+        return (lg_head_strides){x->at.strides[0], x->at.strides[1], x->at.strides[2]};
+}
+
+static lg_attention_args arguments(const attention_attributes *a, lg_tensor *const *in, const lg_tensor *o,
+                                   const lg_tensor *stats)
+{
+        const lg_tensor *q = in[Q], *k = in[K], *v = in[V], *mask = in[MASK];
+        lg_attention_args x = {.dtype = q->at.dtype,
+                               .batch = q->at.shape.size[0],
+                               .heads = q->at.shape.size[1],
+                               .kv_heads = k->at.shape.size[1],
+                               .queries = q->at.shape.size[2],
+                               .keys = k->at.shape.size[2],
+                               .dim = q->at.shape.size[3],
+                               .v_dim = v->at.shape.size[3],
+                               .scale = a->scale,
+                               .softcap = a->softcap,
+                               .p = a->p,
+                               .offset = a->offset,
+                               .left = a->left,
+                               .right = a->right,
+                               .seed = a->seed,
+                               .counter = a->counter,
+                               .q = lg__data(q),
+                               .k = lg__data(k),
+                               .v = lg__data(v),
+                               .q_at = strides_of(q),
+                               .k_at = strides_of(k),
+                               .v_at = strides_of(v),
+                               .o_at = strides_of(o),
+                               .o = lg__data(o),
+                               .stats = lg__data(stats),
+                               .origin = LG__ORIGIN_ATTENTION};
+        if (mask) {
+                x.mask = lg__data(mask);
+                x.mask_dtype = mask->at.dtype;
+                for (int i = 0; i < 4; i++)
+                        x.mask_strides[i] = mask->at.shape.size[i] == 1 ? 0 : mask->at.strides[i];
+        }
+        if (in[LENGTHS])
+                x.kv_lengths = lg__data(in[LENGTHS]);
+        return x;
+}
+
+static bool infer(lg__call *call)
+{
+        const lg_tensor *q = call->in[Q];
+        const int64_t *size = q->at.shape.size;
+        call->out_at[0].shape.size[3] = call->in[V]->at.shape.size[3];
+        order_like(&call->out_at[0], &q->at);
+        call->out_at[1] = (lg__layout){.dtype = wide_dtype(q), .shape = LG_SHAPE(size[0], size[1], size[2], 2)};
+        return true;
+}
+
+static bool forward(lg__call *call)
+{
+        const lg_attention_args x = arguments(call->attributes, call->in, call->out[0], call->out[1]);
+        return lg__shape_numel(call->out[1]->at.shape) == 0 || LG__RUN(call->device, "attention", attention, &x);
+}
+
+/* Returns a new tensor of x's dtype and shape, with the order of x's heads and positions. */
+static lg_tensor *gradient_like(const lg_tensor *x)
+{
+        lg__layout at = {.dtype = x->at.dtype, .shape = x->at.shape};
+        order_like(&at, &x->at);
+        return lg__tensor_on(x->storage->device, &at);
+}
+
 /* Returns x with neighbouring elements in its last dimension: x itself, or a recorded copy. */
 static lg_tensor *with_rows(lg_tensor *x)
 {
         return x && x->at.strides[3] != 1 && x->at.shape.size[3] > 1 ? lg_contiguous(x) : x;
 }
+
+static bool fused(lg__vjp *v)
+{
+        if (v->needs[MASK])
+                return vjp(v);
+        lg_tensor *g = with_rows(v->grad[0]), *made[3];
+        if (!g)
+                return false;
+        lg_attention_vjp_args x = {
+                .of = arguments(v->attributes, v->in, v->out[0], v->out[1]), .g = lg__data(g), .g_at = strides_of(g)};
+        void **const data[] = {&x.dq, &x.dk, &x.dv};
+        lg_head_strides *const strides[] = {&x.dq_at, &x.dk_at, &x.dv_at};
+        for (int i = Q; i <= V; i++) {
+                if (!(made[i] = gradient_like(v->in[i])))
+                        return false;
+                *data[i] = lg__data(made[i]);
+                *strides[i] = strides_of(made[i]);
+                if (v->needs[i])
+                        v->grad_in[i] = made[i];
+        }
+        return LG__RUN(g->storage->device, "attention", attention_vjp, &x);
+}
+
+#define ALWAYS .saved_for = LG__BY(Q) | LG__BY(K) | LG__BY(V) | LG__BY(MASK)
+LG__DEFINE(attention,
+           LG__OPERANDS({"q", LG__FLOAT, ALWAYS}, {"k", LG__FLOAT, ALWAYS}, {"v", LG__FLOAT, ALWAYS},
+                        {"mask", LG__ANY, .optional = true, ALWAYS},
+                        {"kv_lengths", LG__INDEX, LG__ROW_MAJOR, .optional = true, ALWAYS}),
+           LG__RESULTS({"o", ALWAYS}, {"stats", ALWAYS}), LG__HAS(attention), .infer = infer, .forward = forward,
+           .vjp = vjp, .fused = fused)
 
 /* ---- the public function ---- */
 
@@ -176,7 +319,7 @@ static lg_tensor *as_mask(const lg__call *call, lg_shape lead)
         if (!mask)
                 return NULL;
         const lg_shape qs = call->in[Q]->at.shape, ks = call->in[K]->at.shape;
-        lg_shape full = lead, s;
+        lg_shape full = lead;
         full.size[full.ndim++] = qs.ndim > 2 ? qs.size[qs.ndim - 3] : 1;
         full.size[full.ndim++] = qs.size[qs.ndim - 2];
         full.size[full.ndim++] = ks.size[ks.ndim - 2];
@@ -185,7 +328,12 @@ static lg_tensor *as_mask(const lg__call *call, lg_shape lead)
                 return lg__fail(call->ctx, LG_ERR_DTYPE,
                                 "attention: mask is %s; it is bool, true where a query sees a key, or a float to add",
                                 lg__tensor_text(mask).s);
-        if (!lg__broadcast(call->ctx, "attention", full, mask->at.shape, &s) || !lg__shape_equal(s, full))
+        bool fits = mask->at.shape.ndim <= full.ndim;
+        for (int i = 1; fits && i <= mask->at.shape.ndim; i++) {
+                const int64_t size = mask->at.shape.size[mask->at.shape.ndim - i];
+                fits = size == 1 || size == full.size[full.ndim - i];
+        }
+        if (!fits)
                 return lg__fail(call->ctx, LG_ERR_SHAPE,
                                 "attention: mask is %s; it must broadcast to (..., heads, queries, keys), %s",
                                 lg__tensor_text(mask).s, lg__shape_text(full).s);
@@ -194,7 +342,7 @@ static lg_tensor *as_mask(const lg__call *call, lg_shape lead)
         if (!mask || mask->at.shape.ndim > 4 || lead.ndim > 1)
                 return lg_reshape(lg_expand(mask, full), LG_SHAPE(lg__shape_numel(lead), full.size[full.ndim - 3],
                                                                   full.size[full.ndim - 2], full.size[full.ndim - 1]));
-        s = LG_SHAPE(1, 1, 1, 1);
+        lg_shape s = LG_SHAPE(1, 1, 1, 1);
         for (int i = 0; i < mask->at.shape.ndim; i++)
                 s.size[4 - mask->at.shape.ndim + i] = mask->at.shape.size[i];
         return lg_reshape(mask, s);
@@ -254,9 +402,7 @@ static lg_tensor *compose(const lg__call *call)
                 return lg__fail(c, LG_ERR_SHAPE,
                                 "attention: kv_lengths is %s; it has a length for each of %lld batches",
                                 lg__tensor_text(in[LENGTHS]).s, (long long)s.size[0]);
-        parts p;
-        lg_tensor *y =
-                compose_parts(&a, in, &p) ? lg_cast(lg_matmul(dropped(&p, p.weights), p.v), in[Q]->at.dtype) : NULL;
+        lg_tensor *y = lg__apply(LG__OP(attention), in, INPUTS, &a, NULL);
         if (y && a.p > 0)
                 random->counter += (uint64_t)(s.size[0] * s.size[1] * s.size[2]) * (uint64_t)((keys + 3) / 4);
         lg_shape full = lead;
