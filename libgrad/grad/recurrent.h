@@ -9,7 +9,7 @@
  * [-1/sqrt(H), 1/sqrt(H)).
  *
  *     lg_module *lstm = lg_nn_lstm(c, 28, 128, .layers = 2, .batch_first = true);
- *     lg_tensor *y = lg_run_rnn(lstm, x, .lengths = lengths, .h = &h, .c = &state);
+ *     lg_tensor *h, *state, *y = lg_run_rnn(lstm, x, .lengths = lengths, .h = &h, .c = &state);
  *
  * 16-bit layers compute in f32 and round their results once.
  */
@@ -24,7 +24,7 @@ LG_BEGIN
 
 typedef struct lg_lstm_options {
         LG_OPTIONS_HEAD
-        int64_t layers LG_DEFAULT;     /* number of layers, each on the results of the one before; default 1 */
+        int64_t layers LG_DEFAULT;     /* 1 to 1000 layers, each on the results of the one before; default 1 */
         int64_t projection LG_DEFAULT; /* size below H to which h is projected; default: none, h has H elements */
         double dropout LG_DEFAULT;     /* probability of lg_dropout() between layers in training mode; default 0 */
         bool batch_first LG_DEFAULT;   /* x and the result are (N, T, ...) instead of (T, N, ...); default false */
@@ -35,15 +35,15 @@ typedef struct lg_lstm_options {
 } lg_lstm_options;
 /* Makes a layer with long short-term memory: c = f c + i g, h = o tanh(c), where i, f and o are sigmoids and g is a
  * tanh of the gates w_ih x + b_ih + w_hh h + b_hh. lg_run_rnn() describes x and the results; lg_forward(m, x) gives the
- * first. in may be 0. Fails with LG_ERR_ARGUMENT if hidden or .layers is below 1, .projection is not in [0, hidden) or
- * .dropout not in [0, 1].
+ * first. in may be 0. Fails with LG_ERR_ARGUMENT if hidden is below 1, .layers out of its range, .projection not in [0,
+ * hidden) or .dropout not in [0, 1].
  * Example: lg_nn_lstm(c, 28, 128, .layers = 2, .dropout = 0.2, .batch_first = true) */
 #define lg_nn_lstm(...) LG_CALL3(lg_nn_lstm_with, lg_lstm_options, lg_nn_lstm_takes_c_in_hidden, V, I, I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_lstm_with(lg_ctx *c, int64_t in, int64_t hidden, const lg_lstm_options *options);
 
 typedef struct lg_gru_options {
         LG_OPTIONS_HEAD
-        int64_t layers LG_DEFAULT;     /* number of layers, each on the results of the one before; default 1 */
+        int64_t layers LG_DEFAULT;     /* 1 to 1000 layers, each on the results of the one before; default 1 */
         double dropout LG_DEFAULT;     /* probability of lg_dropout() between layers in training mode; default 0 */
         bool batch_first LG_DEFAULT;   /* x and the result are (N, T, ...) instead of (T, N, ...); default false */
         bool bidirectional LG_DEFAULT; /* a second direction, from the last step to the first; default false */
@@ -59,7 +59,7 @@ LG_API LG_NEW lg_module *lg_nn_gru_with(lg_ctx *c, int64_t in, int64_t hidden, c
 
 typedef struct lg_rnn_options {
         LG_OPTIONS_HEAD
-        int64_t layers LG_DEFAULT;     /* number of layers, each on the results of the one before; default 1 */
+        int64_t layers LG_DEFAULT;     /* 1 to 1000 layers, each on the results of the one before; default 1 */
         double dropout LG_DEFAULT;     /* probability of lg_dropout() between layers in training mode; default 0 */
         bool relu LG_DEFAULT;          /* ReLU instead of tanh; default false */
         bool batch_first LG_DEFAULT;   /* x and the result are (N, T, ...) instead of (T, N, ...); default false */
@@ -83,7 +83,8 @@ typedef struct lg_cell_options {
         lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
 } lg_cell_options;
 /* Makes one step of lg_nn_lstm(), with the parameters "weight_ih", "weight_hh", "bias_ih" and "bias_hh". lg_run_rnn()
- * on x (N, in) or (in) gives the next h, and in .c the next c. Example: lg_nn_lstm_cell(c, 28, 128, .no_bias = true) */
+ * on x (N, in) or (in) gives the next h, and in .c the next c.
+ * Example: lg_nn_lstm_cell(c, 28, 128, .no_bias = true) */
 #define lg_nn_lstm_cell(...)                                                                                           \
         LG_CALL3(lg_nn_lstm_cell_with, lg_cell_options, lg_nn_lstm_cell_takes_c_in_hidden, V, I, I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_lstm_cell_with(lg_ctx *c, int64_t in, int64_t hidden, const lg_cell_options *options);
@@ -117,17 +118,18 @@ typedef struct lg_run_rnn_options {
         lg_tensor **h LG_DEFAULT;      /* receives h after the last step of each sample; default: not wanted */
         lg_tensor **c LG_DEFAULT; /* receives c after the last step of each sample, LSTM only; default: not wanted */
 } lg_run_rnn_options;
-/* Runs a module of this header. x is (T, N, in), with .batch_first (N, T, in), or without a batch (T, in); T and N may
- * be 0. Returns h of the last layer after each step, (T, N, D R), where D is the number of directions and R is the
- * projection or H; states are (layers D, N, R) and for c (layers D, N, H), each layer's first direction before its
- * second. Without a batch they have no N. Cells take x (N, in) or (in) and states (N, H) or (H), and return h.
+/* Runs a module of this header. x is (T, N, in), with .batch_first (N, T, in), or without a batch (T, in); T and N
+ * may be 0. Returns h of the last layer after each step, (T, N, D R), where D is the number of directions and R is
+ * the projection or H; states are (layers D, N, R) and for c (layers D, N, H), each layer's first direction before
+ * its second. Without a batch they have no N. Cells take x (N, in) or (in) and states (N, H) or (H), and return h.
  *
- * With lengths, the results are those of PyTorch's packed sequences: sample n has lengths[n] steps, which may be 0. The
- * result is 0 after them, the second direction begins at the last of them, and x there has no influence. lg_forward(),
- * observers, lg_forward_params() and lg_recompute() around it see the call as a forward of m. If it fails, *h and *c
- * are NULL: with LG_ERR_SHAPE or LG_ERR_DTYPE for tensors that do not fit, with LG_ERR_ARGUMENT if m is not of this
- * header, or a length is not in [0, T] (on a GPU that is reported when the device is next waited for). Example:
- * lg_run_rnn(m, x, .h0 = h, .lengths = lengths, .h = &h) */
+ * With lengths, the results are those of PyTorch's packed sequences: sample n has lengths[n] steps, which may be 0.
+ * The result is 0 after them, the second direction begins at the last of them, and x there has no influence. As
+ * lg_forward() does, the call shows in traces and runs under lg_forward_params() and lg_recompute() of a module
+ * around m. If it fails, *h and *c are NULL: with LG_ERR_SHAPE or LG_ERR_DTYPE for tensors that do not fit, with
+ * LG_ERR_ARGUMENT if m is not of this header or a length is not in [0, T], which a GPU reports when it is next
+ * waited for.
+ * Example: lg_run_rnn(m, x, .h0 = h, .lengths = lengths, .h = &h) */
 #define lg_run_rnn(...) LG_CALL2(lg_run_rnn_with, lg_run_rnn_options, lg_run_rnn_takes_m_x, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_run_rnn_with(lg_module *m, lg_tensor *x, const lg_run_rnn_options *options);
 

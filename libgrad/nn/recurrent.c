@@ -3,6 +3,8 @@
 #include "nn.h"
 #include "ops/recurrent.h"
 
+#define MOST_LAYERS 1000
+
 /* The options of a module, which it stores. */
 typedef struct network {
         lg_recurrent_kind kind;
@@ -65,10 +67,12 @@ static lg_tensor *forward(lg_module *m, lg_list inputs, void *user);
 static lg_module *make(lg_ctx *c, const char *op, const char *type, network n)
 {
         n.layers = n.layers ? n.layers : 1;
-        if (n.in < 0 || n.hidden < 1 || n.layers < 1)
-                return lg__fail(c, LG_ERR_ARGUMENT,
-                                "%s: %lld inputs, %lld hidden, %lld layers; they are at least 0, 1 and 1", op,
-                                (long long)n.in, (long long)n.hidden, (long long)n.layers);
+        if (n.in < 0 || n.hidden < 1 || n.hidden > INT64_MAX / 8 || n.layers < 1 || n.layers > MOST_LAYERS)
+                return lg__fail(
+                        c, LG_ERR_ARGUMENT,
+                        "%s: %lld inputs, %lld hidden, %lld layers; they are at least 0, 1 and 1, and there are "
+                        "at most %d layers",
+                        op, (long long)n.in, (long long)n.hidden, (long long)n.layers, MOST_LAYERS);
         if (n.projection < 0 || n.projection >= n.hidden)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: projection %lld is not in [0, %lld)", op,
                                 (long long)n.projection, (long long)n.hidden);
