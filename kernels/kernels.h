@@ -14,6 +14,7 @@
 #include "index.h"
 #include "rotary.h"
 #include "sort.h"
+#include "recurrent.h"
 #include "links.h"
 
 #ifdef __cplusplus

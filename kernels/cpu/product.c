@@ -79,3 +79,23 @@ void lg_multiply_panel(const lg_panel_product *p)
                              .adds = p->adds};
         multiply_panel_f32(t, p->rows, p->cols);
 }
+
+void lg_pack_panels(lg_dtype t, int64_t k, int64_t n, const void *b, ptrdiff_t b_row, ptrdiff_t b_col, void *to)
+{
+        if (k < 1 || n < 1)
+                return;
+        if (t == LG_F64)
+                pack_panels_f64(k, n, b, b_row, b_col, to);
+        else
+                pack_panels_f32(k, n, b, b_row, b_col, to);
+}
+
+void lg_multiply_packed(const lg_packed_product *p)
+{
+        if (p->rows < 1)
+                return;
+        if (p->dtype == LG_F64)
+                multiply_packed_f64(p);
+        else
+                multiply_packed_f32(p);
+}

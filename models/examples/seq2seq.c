@@ -1,7 +1,7 @@
 /* seq2seq.c - a transformer that learns to reverse sequences of digits of different lengths.
  *
- * Look at lg_run_transformer with masks, which hide padding, and at solve(), which runs the encoder once and the decoder
- * with a lg_kv_cache, one token at a time.
+ * Look at lg_run_transformer with masks, which hide padding, and at solve(), which runs the encoder once and the
+ * decoder with a lg_kv_cache, one token at a time.
  *
  *     cc -std=c11 seq2seq.c $(pkg-config --cflags --libs libgrad) -lm && ./a.out [STEPS]
  * prints the loss and the share of new sequences that the network reverses without a mistake:
@@ -23,9 +23,9 @@ static lg_tensor *embed(lg_module *m, lg_tensor *tokens, int64_t past)
 static lg_tensor *run(lg_module *m, lg_list in, void *user)
 {
         lg_tensor *seen = lg_ne_scalar(in.items[0], PAD);
-        lg_tensor *y = lg_run_transformer(lg_child_named(m, "transformer"), embed(m, in.items[0], 0),
-                                          embed(m, in.items[1], 0), .causal = true, .source_key_mask = seen,
-                                          .memory_key_mask = seen);
+        lg_tensor *y =
+                lg_run_transformer(lg_child_named(m, "transformer"), embed(m, in.items[0], 0), embed(m, in.items[1], 0),
+                                   .causal = true, .source_key_mask = seen, .memory_key_mask = seen);
         (void)user;
         return lg_forward(lg_child_named(m, "head"), y);
 }
@@ -91,7 +91,8 @@ int main(int argc, char **argv)
                 make_batch(c, &source, &target);
                 lg_tensor *scores = lg_forward(net, source, lg_slice(target, 1, 0, LONGEST + 1));
                 lg_tensor *wanted = lg_flatten(lg_slice(target, 1, 1, LONGEST + 2), .end_dim = 1);
-                lg_tensor *loss = lg_cross_entropy(lg_flatten(scores, .end_dim = 1), wanted, .ignore_index = LG_ZERO_INT);
+                lg_tensor *loss =
+                        lg_cross_entropy(lg_flatten(scores, .end_dim = 1), wanted, .ignore_index = LG_ZERO_INT);
                 lg_zero_grad(opt);
                 lg_backward(loss);
                 lg_step(opt);
