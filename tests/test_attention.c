@@ -188,6 +188,7 @@ static void run(lg_ctx *c, const attention_case *x, lg_dtype dtype, double limit
 static const attention_case cases[] = {
         {2, 2, 2, 5, 7, 8, 8, .causal = false},
         {1, 2, 2, 33, 33, 16, 16, .causal = true, .packed = true},
+        {2, 2, 2, 12, 24, 16, 8, .causal = false},
         {2, 3, 1, 70, 130, 24, 40, .lengths = true},
         {1, 4, 2, 65, 65, 16, 16, .causal = true, .mask = 1},
         {2, 2, 2, 20, 50, 5, 3, .causal = true, .offset = 30, .mask = 2, .packed = true},
@@ -202,6 +203,7 @@ static const attention_case cases[] = {
         {1, 1, 1, 3, 5, 1, 1, .dropout = 1},
         {1, 1, 1, 1, 1, 1, 1, .causal = true},
         {1, 4, 2, 40, 600, 16, 16, .causal = true, .offset = 560},
+        {2, 2, 2, 40, 70, 16, 8, .causal = true, .offset = 30, .packed = true},
         {1, 6, 1, 10, 130, 8, 8, .causal = true, .offset = 120, .packed = true},
         {2, 8, 2, 10, 200, 8, 4, .mask = 1},
         {1, 2, 1, 3, 1028, 4, 4, .dropout = 0.2, .softcap = 3},

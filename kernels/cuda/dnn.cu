@@ -1,4 +1,4 @@
-/* dnn.cu - cuDNN: loading the library, and running a convolution by its plans. */
+/* dnn.cu - cuDNN: loading the library, running plans, and convolutions by plans. */
 #include "dnn.h"
 #if LG_CUDNN
 #include "conv.h"
@@ -59,6 +59,78 @@ lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t s, const
         return LG_DNN_FAILED;
 }
 
+/* ---- running a plan ---- */
+
+/* Describes the operands and the workspace of plan p in *pack. */
+static lg_dnn_answer make_pack(lg_queue *q, const lg_dnn_plan *p, void *const *operands, int count, lg_dnn_parts *pack)
+{
+        const lg_dnn_library *l = lg_dnn_find();
+        void *workspace = p->workspace ? q->workspace(q, (size_t)p->workspace) : NULL, *places[LG_DNN_OPERANDS];
+        if (p->workspace && !workspace)
+                return LG_DNN_FAILED;
+        int64_t numbers[LG_DNN_OPERANDS], n = 0;
+        for (int i = 0; i < count; i++) {
+                if (!operands[i])
+                        continue;
+                places[n] = operands[i];
+                numbers[n++] = i + 1;
+        }
+        lg_dnn_answer answer = lg_dnn_judge(q, "cudnnBackendCreateDescriptor",
+                                            l->make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack->part[0]));
+        if (answer != LG_DNN_DONE)
+                return answer;
+        pack->count = 1;
+        cudnnStatus_t s = l->set(pack->part[0], CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, numbers);
+        if (s == CUDNN_STATUS_SUCCESS)
+                s = l->set(pack->part[0], CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, places);
+        if (s == CUDNN_STATUS_SUCCESS)
+                s = l->set(pack->part[0], CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+        answer = lg_dnn_judge(q, "cudnnBackendSetAttribute", s);
+        return answer == LG_DNN_DONE ? lg_dnn_judge(q, "cudnnBackendFinalize", l->finish(pack->part[0])) : answer;
+}
+
+/* Returns whether s says that the engine cannot run here: neither was memory short, nor is the stream broken. */
+static bool engine_failed(lg_queue *q, cudnnStatus_t s)
+{
+        const int category = CUDNN_STATUS_CATEGORY(s);
+        if ((category != CUDNN_STATUS_NOT_SUPPORTED && category != CUDNN_STATUS_INTERNAL_ERROR &&
+             category != CUDNN_STATUS_EXECUTION_FAILED) ||
+            lg_dnn_lacked_memory(s) || s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED || lg_cuda_scarce())
+                return false;
+        const cudaError_t e = cudaStreamQuery(lg_cuda(q)->stream);
+        cudaGetLastError();
+        return e == cudaSuccess || e == cudaErrorNotReady;
+}
+
+/* Runs plan p. Returns REFUSED if its engine cannot run. */
+static lg_dnn_answer execute(lg_queue *q, const lg_dnn_table *d, const lg_dnn_plan *p, void *const *operands, int count)
+{
+        lg_dnn_parts pack;
+        const lg_dnn_answer answer = make_pack(q, p, operands, count, &pack);
+        if (answer != LG_DNN_DONE)
+                return answer;
+        cudnnStatus_t s;
+        lg_cuda_count_launch();
+        do
+                s = lg_dnn_find()->execute(d->handle, p->plan, pack.part[0]);
+        while (s != CUDNN_STATUS_SUCCESS && lg_cuda_again(q, lg_dnn_lacked_memory(s)));
+        return s != CUDNN_STATUS_SUCCESS && engine_failed(q, s) ? LG_DNN_REFUSED
+                                                                : lg_dnn_judge(q, "cudnnBackendExecute", s);
+}
+
+lg_dnn_answer lg_dnn_run(lg_queue *q, lg_dnn_table *d, lg_dnn_plan *p, void *const *operands, int count)
+{
+        lg_dnn_answer answer = LG_DNN_DONE;
+        while (answer == LG_DNN_DONE) {
+                answer = execute(q, d, p, operands, count);
+                if (answer != LG_DNN_REFUSED)
+                        return answer;
+                d->failures++;
+                answer = lg_dnn_build(q, d->handle, p);
+        }
+        return answer;
+}
+
 /* ---- a convolution ---- */
 
 /* The addresses of a graph's operands. own_weights: w needs a copy in scratch memory, because cuDNN's order differs;
@@ -108,58 +180,6 @@ static bool is_usual(const lg_conv_args *a)
         return usual;
 }
 
-/* Describes the operands and the workspace of plan p in *pack. */
-static lg_dnn_answer make_pack(lg_queue *q, const lg_dnn_plan *p, const operands *o, lg_dnn_parts *pack)
-{
-        const lg_dnn_library *l = lg_dnn_find();
-        void *workspace = p->workspace ? q->workspace(q, (size_t)p->workspace) : NULL;
-        if (p->workspace && !workspace)
-                return LG_DNN_FAILED;
-        const int64_t names[] = {LG_DNN_X, LG_DNN_W, LG_DNN_Y, LG_DNN_B}, count = p->key.bias ? 4 : 3;
-        void *const places[] = {o->x, o->w, o->y, o->b};
-        lg_dnn_answer answer = lg_dnn_judge(q, "cudnnBackendCreateDescriptor",
-                                            l->make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack->part[0]));
-        if (answer != LG_DNN_DONE)
-                return answer;
-        pack->count = 1;
-        cudnnStatus_t s = l->set(pack->part[0], CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, names);
-        if (s == CUDNN_STATUS_SUCCESS)
-                s = l->set(pack->part[0], CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, places);
-        if (s == CUDNN_STATUS_SUCCESS)
-                s = l->set(pack->part[0], CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
-        answer = lg_dnn_judge(q, "cudnnBackendSetAttribute", s);
-        return answer == LG_DNN_DONE ? lg_dnn_judge(q, "cudnnBackendFinalize", l->finish(pack->part[0])) : answer;
-}
-
-/* Returns whether s says that the engine cannot run here: neither was memory short, nor is the stream broken. */
-static bool engine_failed(lg_queue *q, cudnnStatus_t s)
-{
-        const int category = CUDNN_STATUS_CATEGORY(s);
-        if ((category != CUDNN_STATUS_NOT_SUPPORTED && category != CUDNN_STATUS_INTERNAL_ERROR &&
-             category != CUDNN_STATUS_EXECUTION_FAILED) ||
-            lg_dnn_lacked_memory(s) || s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED || lg_cuda_scarce())
-                return false;
-        const cudaError_t e = cudaStreamQuery(lg_cuda(q)->stream);
-        cudaGetLastError();
-        return e == cudaSuccess || e == cudaErrorNotReady;
-}
-
-/* Runs plan p. Returns REFUSED if its engine cannot run. */
-static lg_dnn_answer execute(lg_queue *q, const lg_dnn_table *d, const lg_dnn_plan *p, const operands *o)
-{
-        lg_dnn_parts pack;
-        const lg_dnn_answer answer = make_pack(q, p, o, &pack);
-        if (answer != LG_DNN_DONE)
-                return answer;
-        cudnnStatus_t s;
-        lg_cuda_count_launch();
-        do
-                s = lg_dnn_find()->execute(d->handle, p->plan, pack.part[0]);
-        while (s != CUDNN_STATUS_SUCCESS && lg_cuda_again(q, lg_dnn_lacked_memory(s)));
-        return s != CUDNN_STATUS_SUCCESS && engine_failed(q, s) ? LG_DNN_REFUSED
-                                                                : lg_dnn_judge(q, "cudnnBackendExecute", s);
-}
-
 /* Sets o->w to scratch memory if cuDNN's order of weights differs; fills it unless the weights are the result. */
 static bool weights_in(lg_queue *q, const lg_conv_args *a, operands *o)
 {
@@ -170,19 +190,17 @@ static bool weights_in(lg_queue *q, const lg_conv_args *a, operands *o)
         return o->w && (a->kind == LG_CONV_WEIGHT_GRAD || lg_conv_weights_last(q, a, o->w, a->dtype));
 }
 
-/* Runs the plan for a key; if its engine fails, plans again with the next one. Returns REFUSED if none is left. */
+/* Runs the plan for a key. Returns REFUSED if there is none. */
 static lg_dnn_answer run_plan(lg_queue *q, lg_dnn_table *d, const lg_dnn_key *key, const lg_conv_args *a, operands *o)
 {
         lg_dnn_plan *p;
-        lg_dnn_answer answer = lg_dnn_plan_for(q, d, key, &p);
-        while (answer == LG_DNN_DONE) {
-                answer = weights_in(q, a, o) ? execute(q, d, p, o) : LG_DNN_FAILED;
-                if (answer != LG_DNN_REFUSED)
-                        return answer;
-                d->failures++;
-                answer = lg_dnn_build(q, d->handle, p);
-        }
-        return answer;
+        const lg_dnn_answer answer = lg_dnn_plan_for(q, d, key, true, &p);
+        if (answer != LG_DNN_DONE)
+                return answer;
+        if (!weights_in(q, a, o))
+                return LG_DNN_FAILED;
+        void *const places[] = {o->x, o->w, o->y, key->bias ? o->b : NULL};
+        return lg_dnn_run(q, d, p, places, 4);
 }
 
 lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a)
@@ -216,6 +234,11 @@ lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a)
 #else /* built without cuDNN's headers */
 
 lg_dnn_answer lg_dnn_conv(lg_queue *, const lg_conv_args *)
+{
+        return LG_DNN_REFUSED;
+}
+
+lg_dnn_answer lg_dnn_attention(lg_queue *, const lg_attention_args *, const lg_attention_vjp_args *)
 {
         return LG_DNN_REFUSED;
 }

@@ -1,4 +1,5 @@
-/* dnn.h - convolution by cuDNN 9: the library, loaded when it is first needed, and its execution plans. */
+/* dnn.h - convolution and attention by cuDNN 9: the library, loaded when it is first needed, and its execution plans.
+ */
 #ifndef LG_CUDA_DNN_H
 #define LG_CUDA_DNN_H
 
@@ -6,8 +7,11 @@
 
 /* The result of a step: REFUSED if another algorithm must convolve, FAILED if an error was recorded in the queue. */
 typedef enum lg_dnn_answer { LG_DNN_DONE, LG_DNN_REFUSED, LG_DNN_FAILED } lg_dnn_answer;
-/* Convolves by cuDNN. Returns REFUSED, with nothing written, if cuDNN is absent or does not support these arguments. */
+/* Compute by cuDNN. Return REFUSED, with nothing written, if cuDNN is absent or does not support these arguments. The
+ * first plane of an attention's stats is the logarithm of the sum of each row's exponentials; v: the derivative's
+ * arguments, NULL for the forward. */
 lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a);
+lg_dnn_answer lg_dnn_attention(lg_queue *q, const lg_attention_args *a, const lg_attention_vjp_args *v);
 
 /* Counts of a device's table of plans. */
 typedef struct lg_dnn_counts {
@@ -71,17 +75,29 @@ static inline bool lg_dnn_lacked_memory(cudnnStatus_t s)
         return s == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
 }
 
+/* An attention: sizes, strides of q, k, v, o, and for the derivative of g, dq, dk, dv, and which keys are visible: all,
+ * those up to the query's own position, or up to the one as far from the last key as the query from the last query. */
+enum { LG_DNN_ALL, LG_DNN_FROM_FIRST, LG_DNN_FROM_LAST };
+typedef struct lg_dnn_heads {
+        int64_t batch, heads, queries, keys, dim, v_dim, visible;
+        lg_head_strides at[8];
+} lg_dnn_heads;
+
+/* Kinds of graphs beside those of lg_conv_kind. */
+enum { LG_DNN_ATTENTION = LG_CONV_WEIGHT_GRAD + 1, LG_DNN_ATTENTION_VJP };
+
 /* Everything that a plan depends on, without padding, so that keys compare by bytes. */
 typedef struct lg_dnn_key {
-        int64_t n, channels, outputs;
+        int64_t n, channels, outputs; /* of a convolution, as `at` */
         lg_conv_geometry at;
         int32_t kind, dtype;
         int32_t bias, deterministic, tf32;
-        int32_t alignment; /* common alignment of all operands, in bytes, at most 16 */
+        int32_t alignment;  /* common alignment of all operands, in bytes, at most 16 */
+        lg_dnn_heads heads; /* of an attention */
 } lg_dnn_key;
 
 /* Descriptors that are destroyed together, the last one first. */
-#define LG_DNN_PARTS 96
+#define LG_DNN_PARTS 192
 struct lg_dnn_parts {
         int count = 0;
         cudnnBackendDescriptor_t part[LG_DNN_PARTS];
@@ -90,7 +106,8 @@ struct lg_dnn_parts {
         ~lg_dnn_parts();
 };
 
-/* The numbers of the operands in a graph. Y is the output of a forward convolution, g for both gradients. */
+/* The numbers of a convolution's operands in its graph. Y is the output of a forward convolution, g for both gradients.
+ */
 enum { LG_DNN_X = 1, LG_DNN_W, LG_DNN_Y, LG_DNN_B, LG_DNN_SUM };
 
 struct lg_dnn_plan {
@@ -121,7 +138,7 @@ struct lg_dnn_table {
         lg_dnn_plan *plans[LG_DNN_PLANS];
         int count = 0;
         uint64_t calls = 0;
-        int64_t hits = 0, misses = 0, failures = 0;
+        int64_t hits = 0, misses = 0, failures = 0, attentions = 0; /* attentions: keys planned so far */
 
         explicit lg_dnn_table(int index) : device(index)
         {
@@ -135,8 +152,13 @@ struct lg_dnn_table {
 lg_dnn_table *lg_dnn_join(lg_queue *q);
 /* To be called under d->lock. Creates the handle for the current device, if needed, and lets it work in q's stream. */
 lg_dnn_answer lg_dnn_open(lg_queue *q, lg_dnn_table *d);
-/* Finds the plan for a key, which the first call makes; under d->lock. *ret is NULL unless the answer is DONE. */
-lg_dnn_answer lg_dnn_plan_for(lg_queue *q, lg_dnn_table *d, const lg_dnn_key *key, lg_dnn_plan **ret);
+/* Finds the plan for a key, which the first call makes if `make`; under d->lock. *ret is NULL unless the answer is
+ * DONE. */
+lg_dnn_answer lg_dnn_plan_for(lg_queue *q, lg_dnn_table *d, const lg_dnn_key *key, bool make, lg_dnn_plan **ret);
+#define LG_DNN_OPERANDS 16 /* most operands of a graph in memory or by value */
+/* Runs plan p; if its engine fails, plans again with the next one. operands: their addresses, that of number i + 1 at
+ * index i, NULL for those that the graph does not have. Returns REFUSED if no engine is left. */
+lg_dnn_answer lg_dnn_run(lg_queue *q, lg_dnn_table *d, lg_dnn_plan *p, void *const *operands, int count);
 #endif
 
 #endif

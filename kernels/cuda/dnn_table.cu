@@ -112,10 +112,11 @@ extern "C" lg_dnn_counts lg_cuda_dnn_counts(lg_queue *q)
 
 static uint64_t hash_of(const lg_dnn_key *k)
 {
-        const unsigned char *p = (const unsigned char *)k;
-        uint64_t h = 14695981039346656037u;
-        for (size_t i = 0; i < sizeof *k; i++)
-                h = (h ^ p[i]) * 1099511628211u;
+        uint64_t words[sizeof *k / sizeof(uint64_t)], h = 14695981039346656037u;
+        static_assert(sizeof words == sizeof *k, "keys are whole words");
+        memcpy(words, k, sizeof words);
+        for (const uint64_t word : words)
+                h = (h ^ word) * 1099511628211u;
         return h;
 }
 
@@ -134,7 +135,7 @@ static void keep(lg_dnn_table *d, lg_dnn_plan *p)
         d->plans[at] = p;
 }
 
-lg_dnn_answer lg_dnn_plan_for(lg_queue *q, lg_dnn_table *d, const lg_dnn_key *key, lg_dnn_plan **ret)
+lg_dnn_answer lg_dnn_plan_for(lg_queue *q, lg_dnn_table *d, const lg_dnn_key *key, bool make, lg_dnn_plan **ret)
 {
         const uint64_t hash = hash_of(key);
         *ret = NULL;
@@ -150,6 +151,8 @@ lg_dnn_answer lg_dnn_plan_for(lg_queue *q, lg_dnn_table *d, const lg_dnn_key *ke
                 *ret = p->works ? p : NULL;
                 return p->works ? LG_DNN_DONE : LG_DNN_REFUSED;
         }
+        if (!make)
+                return LG_DNN_REFUSED;
         d->misses++;
         lg_dnn_plan *p = new (std::nothrow) lg_dnn_plan;
         if (!p) {

@@ -1,11 +1,12 @@
-/* cudnn.cpp - the functions of cuDNN 9 in use: convolutions by the graph API, when the stream gets there.
+/* cudnn.cpp - the functions of cuDNN 9 in use: convolutions and attention by the graph API, when the stream gets there.
  *
  * Engines of every graph: one that says only at the plan that it cannot; one that compiles its kernels, for aligned
  * operands; one on tensor cores, which rounds f32 to TF32; one that adds up gradients in another order each time; and,
- * from the fallback heuristic, a plain one. All want channels last. Only the tensor cores' adds a bias. Misuse dies;
- * what cuDNN refuses is refused.
+ * from the fallback heuristic, a plain one. All want channels last. Only the tensor cores' adds a bias. Attention has
+ * the one that compiles alone. Misuse dies; what cuDNN refuses is refused.
  */
 #include "cudnn_graph.h"
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -57,7 +58,8 @@ int64_t get(descriptor *d, int name, int64_t room, void *to)
         if (d->type == CUDNN_BACKEND_ENGINE_DESCRIPTOR && name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) {
                 const cudnnBackendNumericalNote_t note =
                         d->engine == TENSOR ? CUDNN_NUMERICAL_NOTE_TENSOR_CORE : CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
-                const bool steady = meaning_of(of(d->graph, "cudnnBackendGetAttribute")).kind == 0;
+                const descriptor *graph = of(d->graph, "cudnnBackendGetAttribute");
+                const bool steady = !is_convolution(graph) || meaning_of(graph).kind == 0;
                 const int64_t count = d->engine == TENSOR || (d->engine == UNSTEADY && !steady);
                 if (count && room)
                         memcpy(to, &note, sizeof note);
@@ -97,12 +99,58 @@ cudnnStatus_t find(const descriptor *pack, const tensor &t, char **ret)
                         *ret = value<char *>(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, i);
         if (!*ret)
                 die("cudnnBackendExecute: the pack has no tensor %d", (int)t.name);
+        if (t.by_value)
+                return CUDNN_STATUS_SUCCESS;
         if ((uintptr_t)*ret % (uintptr_t)t.alignment)
                 return CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER;
         int64_t span = 1;
         for (int i = 0; i < 4; i++)
                 span += (t.dims[i] - 1) * t.strides[i];
         check_device("cudnnBackendExecute", *ret, (size_t)span * size_of(t.type));
+        return CUDNN_STATUS_SUCCESS;
+}
+
+char *workspace_in(const descriptor *plan, const descriptor *pack)
+{
+        const size_t bytes = (size_t)workspace_of(plan->engine);
+        if (!bytes)
+                return nullptr;
+        char *p = value<char *>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+        check_device("cudnnBackendExecute (workspace)", p, bytes);
+        return p;
+}
+
+/* Runs a graph that is no convolution. Numbers by value are read now, tensors in memory when the stream gets there. */
+cudnnStatus_t execute_other(cudaStream_t stream, const descriptor *plan, const descriptor *pack)
+{
+        const std::vector<operation> all = operations_of(plan->graph);
+        std::map<int64_t, char *> memory;
+        std::map<int64_t, std::array<char, 8>> numbers;
+        for (const operation &o : all)
+                for (size_t i = 0; i <= o.in.size(); i++) {
+                        const tensor &t = i < o.in.size() ? o.in[i] : o.to;
+                        if (t.is_virtual)
+                                continue;
+                        const cudnnStatus_t s = find(pack, t, &memory[t.name]);
+                        if (s != CUDNN_STATUS_SUCCESS)
+                                return s;
+                        if (t.by_value)
+                                memcpy(numbers[t.name].data(), memory[t.name], size_of(t.type));
+                }
+        if ((int64_t)memory.size() != pack->has.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS).count)
+                die("cudnnBackendExecute: the pack has tensors that the graph does not have");
+        char *workspace = workspace_in(plan, pack);
+        const size_t bytes = (size_t)workspace_of(plan->engine);
+        static bool other;
+        other = !other;
+        enqueue(stream, [all, memory, numbers, workspace, bytes, backwards = other] {
+                std::map<int64_t, char *> at = memory;
+                for (const auto &[name, number] : numbers)
+                        at[name] = (char *)number.data();
+                if (workspace)
+                        memset(workspace, 0x5a, bytes);
+                compute(all, at, backwards);
+        });
         return CUDNN_STATUS_SUCCESS;
 }
 } // namespace
@@ -237,6 +285,8 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescr
         const char *broken = getenv("CUDASIM_CUDNN_FAIL");
         if (broken && atoi(broken) >> p->engine & 1)
                 return failed(__func__, CUDNN_STATUS_EXECUTION_FAILED);
+        if (!is_convolution(of(p->graph, "cudnnBackendExecute")))
+                return execute_other(h->stream, p, v);
         run r = {meaning_of(of(p->graph, "cudnnBackendExecute")),
                  nullptr,
                  nullptr,
@@ -253,10 +303,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescr
                 s = find(v, r.m.bias, &r.bias);
         if (s != CUDNN_STATUS_SUCCESS)
                 return s;
-        if (r.workspace_bytes) {
-                r.workspace = value<char *>(v, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-                check_device("cudnnBackendExecute (workspace)", r.workspace, r.workspace_bytes);
-        }
+        r.workspace = workspace_in(p, v);
         static bool other;
         other = !other;
         r.backwards = p->engine == UNSTEADY && r.m.kind != 0 && other;

@@ -45,10 +45,10 @@ struct rule {
         {                                                                                                                \
                 descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_BETA, CUDNN_TYPE_FLOAT, 1, 1, true               \
         }
-#define ADD_RULE(name)                                                                                                 \
+#define PART_RULE(operation, name, needed)                                                                             \
         {                                                                                                              \
-                CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_##name,                   \
-                        CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, true                                                      \
+                CUDNN_BACKEND_OPERATION_##operation##_DESCRIPTOR, CUDNN_ATTR_OPERATION_##operation##_##name,           \
+                        CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, needed                                                    \
         }
 
 const rule rules[] = {
@@ -58,6 +58,7 @@ const rule rules[] = {
         TENSOR_RULE(UNIQUE_ID, INT64, 1, 1, true),
         TENSOR_RULE(BYTE_ALIGNMENT, INT64, 1, 1, true),
         TENSOR_RULE(IS_VIRTUAL, BOOLEAN, 1, 1, false),
+        TENSOR_RULE(IS_BY_VALUE, BOOLEAN, 1, 1, false),
         CONV_RULE(COMP_TYPE, DATA_TYPE, 1),
         CONV_RULE(CONV_MODE, CONVOLUTION_MODE, 1),
         CONV_RULE(SPATIAL_DIMS, INT64, 1),
@@ -70,11 +71,26 @@ const rule rules[] = {
         OPERATION_RULES(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, BWD_FILTER, X, DW, DY),
         {CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, 1, true},
         {CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1, true},
-        ADD_RULE(PW_DESCRIPTOR),
-        ADD_RULE(XDESC),
-        ADD_RULE(BDESC),
-        ADD_RULE(YDESC),
-        {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 2,
+        {CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, 1, false},
+        PART_RULE(POINTWISE, PW_DESCRIPTOR, true),
+        PART_RULE(POINTWISE, XDESC, true),
+        PART_RULE(POINTWISE, BDESC, false),
+        PART_RULE(POINTWISE, TDESC, false),
+        PART_RULE(POINTWISE, YDESC, true),
+        {CUDNN_BACKEND_MATMUL_DESCRIPTOR, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, true},
+        PART_RULE(MATMUL, DESC, true),
+        PART_RULE(MATMUL, ADESC, true),
+        PART_RULE(MATMUL, BDESC, true),
+        PART_RULE(MATMUL, CDESC, true),
+        {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, 1,
+         true},
+        {CUDNN_BACKEND_REDUCTION_DESCRIPTOR, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, true},
+        PART_RULE(REDUCTION, DESC, true),
+        PART_RULE(REDUCTION, XDESC, true),
+        PART_RULE(REDUCTION, YDESC, true),
+        PART_RULE(RESHAPE, XDESC, true),
+        PART_RULE(RESHAPE, YDESC, true),
+        {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 32,
          true},
         {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, 1, true},
         {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
@@ -98,6 +114,7 @@ size_t bytes_of(cudnnBackendAttributeType_t t)
         case CUDNN_TYPE_DATA_TYPE:
         case CUDNN_TYPE_CONVOLUTION_MODE:
         case CUDNN_TYPE_POINTWISE_MODE:
+        case CUDNN_TYPE_REDUCTION_OPERATOR_TYPE:
         case CUDNN_TYPE_HEUR_MODE:
                 return 4;
         default:
@@ -152,13 +169,14 @@ void set(descriptor *d, int name, cudnnBackendAttributeType_t type, int64_t coun
 
 size_t size_of(cudnnDataType_t t)
 {
-        return t == CUDNN_DATA_DOUBLE ? 8 : t == CUDNN_DATA_FLOAT ? 4 : 2;
+        return t == CUDNN_DATA_DOUBLE                           ? 8
+               : t == CUDNN_DATA_FLOAT || t == CUDNN_DATA_INT32 ? 4
+               : t == CUDNN_DATA_BOOLEAN                        ? 1
+                                                                : 2;
 }
 
 /* ---- what a graph says ---- */
 
-namespace
-{
 tensor tensor_of(const descriptor *d)
 {
         tensor t;
@@ -170,9 +188,12 @@ tensor tensor_of(const descriptor *d)
         t.alignment = value<int64_t>(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
         t.type = value<cudnnDataType_t>(d, CUDNN_ATTR_TENSOR_DATA_TYPE);
         t.is_virtual = d->has.count(CUDNN_ATTR_TENSOR_IS_VIRTUAL) && value<bool>(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+        t.by_value = d->has.count(CUDNN_ATTR_TENSOR_IS_BY_VALUE) && value<bool>(d, CUDNN_ATTR_TENSOR_IS_BY_VALUE);
         return t;
 }
 
+namespace
+{
 /* The names of x, w, y, alpha, beta and the geometry, by kind. */
 const int names[3][6] = {
         {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
@@ -227,6 +248,11 @@ meaning meaning_of(const descriptor *graph)
         return m;
 }
 
+bool is_convolution(const descriptor *graph)
+{
+        return kind_of(part(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, 0)->type) >= 0;
+}
+
 /* ---- finalising ---- */
 
 namespace
@@ -265,27 +291,20 @@ cudnnStatus_t finish_conv(const descriptor *o)
         return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t finish_add(const descriptor *o)
-{
-        const descriptor *p = part(o, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
-        const tensor x = tensor_of(part(o, CUDNN_ATTR_OPERATION_POINTWISE_XDESC)),
-                     b = tensor_of(part(o, CUDNN_ATTR_OPERATION_POINTWISE_BDESC)),
-                     y = tensor_of(part(o, CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
-        bool good = value<cudnnPointwiseMode_t>(p, CUDNN_ATTR_POINTWISE_MODE) == CUDNN_POINTWISE_ADD;
-        for (int i = 0; i < 4; i++)
-                good = good && x.dims[i] == y.dims[i] && b.dims[i] == (i == 1 ? y.dims[1] : 1);
-        return good ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
-}
-
 cudnnStatus_t finish_graph(const descriptor *g)
 {
+        if (!is_convolution(g))
+                return finish_operations(g);
         const meaning m = meaning_of(g);
         if (!m.biased)
                 return m.result.is_virtual ? CUDNN_STATUS_BAD_PARAM : CUDNN_STATUS_SUCCESS;
         const descriptor *conv = part(g, CUDNN_ATTR_OPERATIONGRAPH_OPS, 0),
                          *add = part(g, CUDNN_ATTR_OPERATIONGRAPH_OPS, 1);
         const descriptor *between = part(conv, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
-        return m.kind == 0 && between == part(add, CUDNN_ATTR_OPERATION_POINTWISE_XDESC) &&
+        bool sum = operation_of(add).mode == CUDNN_POINTWISE_ADD;
+        for (int i = 0; i < 4; i++)
+                sum = sum && m.bias.dims[i] == (i == 1 ? m.y.dims[1] : 1);
+        return m.kind == 0 && sum && between == part(add, CUDNN_ATTR_OPERATION_POINTWISE_XDESC) &&
                                tensor_of(between).is_virtual && !m.y.is_virtual
                        ? CUDNN_STATUS_SUCCESS
                        : CUDNN_STATUS_BAD_PARAM;
@@ -326,9 +345,11 @@ cudnnStatus_t finish_plan(descriptor *p)
         const char *refuse = getenv("CUDASIM_CUDNN_REFUSE");
         p->engine = config->engine;
         p->graph = config->graph;
-        const meaning m = meaning_of(of(p->graph, "cudnnBackendFinalize"));
         if ((refuse && *refuse == '1') || p->engine == LATE)
                 return CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH;
+        if (!is_convolution(p->graph))
+                return p->engine == COMPILED ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN;
+        const meaning m = meaning_of(of(p->graph, "cudnnBackendFinalize"));
         if ((m.biased && p->engine != TENSOR) || (m.x.alignment < 16 && p->engine == COMPILED))
                 return CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN;
         return is_last(m.x) && is_last(m.w) && is_last(m.y) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED_LAYOUT;
@@ -352,10 +373,13 @@ cudnnStatus_t finish(descriptor *d)
         case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
                 return finish_tensor(d);
         case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-                return finish_add(d);
+        case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+        case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+        case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+                return finish_operation(d);
         case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR: {
                 const cudnnStatus_t s = finish_graph(d);
-                if (s == CUDNN_STATUS_SUCCESS)
+                if (s == CUDNN_STATUS_SUCCESS && is_convolution(d))
                         record(meaning_of(d));
                 return s;
         }
@@ -365,6 +389,8 @@ cudnnStatus_t finish(descriptor *d)
                 return finish_pack(d);
         case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
         case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
+        case CUDNN_BACKEND_MATMUL_DESCRIPTOR:
+        case CUDNN_BACKEND_REDUCTION_DESCRIPTOR:
         case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
                 return CUDNN_STATUS_SUCCESS;
         default:

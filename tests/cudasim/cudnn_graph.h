@@ -51,7 +51,7 @@ inline descriptor *part(const descriptor *d, int name, int i = 0)
 struct tensor {
         int64_t dims[4], strides[4], name, alignment;
         cudnnDataType_t type;
-        bool is_virtual;
+        bool is_virtual, by_value;
 };
 struct meaning {
         int kind; /* 0: forward, 1: input gradient, 2: weight gradient */
@@ -71,6 +71,30 @@ struct run {
 
 void convolve(const run &r);
 size_t size_of(cudnnDataType_t t);
+/* An element of a tensor in memory, at an offset in elements. */
+double load(const tensor &t, const char *p, int64_t at, bool tf32);
+void store(const tensor &t, char *p, int64_t at, double v);
+int64_t place(const tensor &t, int64_t a, int64_t b, int64_t c, int64_t d);
+
+/* ---- graphs that are no convolution: attention ---- */
+
+struct operation {
+        cudnnBackendDescriptorType_t type;
+        int mode; /* of a pointwise operation or a reduction */
+        int64_t axis;
+        std::vector<tensor> in;
+        tensor to;
+};
+tensor tensor_of(const descriptor *d);
+bool is_convolution(const descriptor *graph);
+operation operation_of(const descriptor *d);
+std::vector<operation> operations_of(const descriptor *graph);
+/* Say whether cuDNN would accept an operation, or a graph of them. */
+cudnnStatus_t finish_operation(const descriptor *d);
+cudnnStatus_t finish_operations(const descriptor *graph);
+/* Runs them in order. memory: addresses of the tensors that are in memory, and of copies of those by value. Products
+ * that are floats in memory are added to what is there, from the other end if `backwards`. */
+void compute(const std::vector<operation> &operations, const std::map<int64_t, char *> &memory, bool backwards);
 } // namespace cudasim::dnn
 
 #endif

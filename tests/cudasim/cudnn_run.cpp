@@ -4,13 +4,13 @@
 
 namespace cudasim::dnn
 {
-namespace
-{
 double load(const tensor &t, const char *p, int64_t at, bool tf32)
 {
         switch (t.type) {
         case CUDNN_DATA_DOUBLE:
                 return ((const double *)p)[at];
+        case CUDNN_DATA_INT32:
+                return ((const int32_t *)p)[at];
         case CUDNN_DATA_HALF:
                 return __half2float(((const __half *)p)[at]);
         case CUDNN_DATA_BFLOAT16:
@@ -47,6 +47,9 @@ int64_t place(const tensor &t, int64_t a, int64_t b, int64_t c, int64_t d)
 {
         return a * t.strides[0] + b * t.strides[1] + c * t.strides[2] + d * t.strides[3];
 }
+
+namespace
+{
 
 /* A tensor's values, tightly packed by the given order of its dimensions, the last one fastest. */
 template <typename S> std::vector<S> unpack(const tensor &t, const char *p, const int (&order)[4], bool tf32)

@@ -340,7 +340,7 @@ static int64_t workspace_for(device *d, lg_dtype t, bool deterministic, int alig
         int64_t workspace = -1;
         {
                 lg_dnn_plan p;
-                p.key = {a.n, a.channels, a.outputs, a.at, a.kind, t, false, deterministic, false, alignment};
+                p.key = {a.n, a.channels, a.outputs, a.at, a.kind, t, false, deterministic, false, alignment, {}};
                 if (lg_dnn_build(d->q, handle, &p) == LG_DNN_DONE)
                         workspace = p.workspace;
         }

@@ -4,7 +4,8 @@
  * dnn_plan.cu describes the graphs and chooses; only what they say of a handle is said of the description instead.
  * GRAPHS (tests/data/graphs.txt) are planned with every setting of a context, or only each EVERY-th of them. Each
  * COMPILED-th is then planned by an engine that compiles its kernels at run time, if it has one: driver.cpp is the
- * driver that loads them. "each" prints a line for every plan.
+ * driver that loads them. "each" prints a line for every plan. Attention, all of whose engines compile, is planned for
+ * a few sizes.
  */
 #include "cudasim.h"
 #include "../../kernels/cuda/conv.h"
@@ -187,6 +188,67 @@ static bool look_at(cudnnBackendDescriptor_t config, engine *e)
         return good;
 }
 
+/* An attention of heads one after the other, or of packed q, k and v beside heads of o in the order of positions. */
+static lg_dnn_key attention_key(int kind, lg_dtype dtype, const int64_t (&size)[7], bool packed, bool deterministic)
+{
+        lg_dnn_key k;
+        memset(&k, 0, sizeof k);
+        k.kind = kind;
+        k.dtype = dtype;
+        k.deterministic = deterministic;
+        k.alignment = 16;
+        lg_dnn_heads *h = &k.heads;
+        *h = {size[0], size[1], size[2], size[3], size[4], size[5], size[6], {}};
+        for (int i = 0; i < 8; i++) {
+                const bool keys = i == 1 || i == 2 || i == 6 || i == 7, values = i == 2 || i == 3 || i == 4 || i == 7;
+                const int64_t rows = keys ? h->keys : h->queries, n = values ? h->v_dim : h->dim;
+                const int64_t row = h->heads * n * (packed && i < 3 ? 3 : 1);
+                h->at[i] = packed ? lg_head_strides{rows * row, n, row}
+                                  : lg_head_strides{h->heads * rows * n, rows * n, n};
+        }
+        return k;
+}
+
+/* Plans an attention of each kind. Returns how many plans were refused; each is printed. */
+static int plan_attention(lg_queue *q, lg_dtype dtype, const int64_t (&size)[7], bool packed)
+{
+        int refused = 0;
+        for (int way = 0; way < 3; way++) {
+                lg_dnn_plan p;
+                engine e = {};
+                p.key = attention_key(way ? LG_DNN_ATTENTION_VJP : LG_DNN_ATTENTION, dtype, size, packed, way == 2);
+                tried = 0;
+                const lg_dnn_answer answer = lg_dnn_build(q, nullptr, &p);
+                const bool made = answer == LG_DNN_DONE && look_at(last, &e);
+                printf("attention %s %s: %lld x %lld heads, %lld queries, %lld keys, %lld and %lld wide, keys seen: "
+                       "%lld%s: ",
+                       way == 0   ? "forward"
+                       : way == 1 ? "backward"
+                                  : "backward, deterministic",
+                       dtype == LG_F16 ? "f16" : "bf16", (long long)size[0], (long long)size[1], (long long)size[2],
+                       (long long)size[3], (long long)size[4], (long long)size[5], (long long)size[6],
+                       packed ? ", packed" : "");
+                if (made)
+                        printf("engine %lld, workspace %lld, candidates %d\n", (long long)e.number,
+                               (long long)p.workspace, tried);
+                else
+                        puts(answer == LG_DNN_REFUSED ? "refused" : q->message);
+                q->status = LG_OK;
+                refused += !made;
+        }
+        return refused;
+}
+
+/* Returns how many plans for attention were refused. */
+static int plan_attentions(lg_queue *q)
+{
+        const int64_t plain[] = {4, 12, 1024, 1024, 64, 64, LG_DNN_FROM_FIRST},
+                      longer[] = {2, 8, 128, 384, 128, 128, LG_DNN_FROM_LAST},
+                      odd[] = {3, 2, 33, 77, 24, 24, LG_DNN_ALL};
+        return plan_attention(q, LG_BF16, plain, true) + plan_attention(q, LG_F16, longer, false) +
+               plan_attention(q, LG_F16, odd, true);
+}
+
 /* Over the plans of a kind and type. apart: the bias is added by another kernel; later: not by the first candidate. */
 struct sums {
         int plans, made, apart, later, tensor_core, compiled;
@@ -324,13 +386,15 @@ int main(int count, char **words)
         only_compiled = true;
         for (size_t i = 0; i < keys.size(); i += sample)
                 make_plan(&q, keys[i], count > 5, {&alone});
+        only_compiled = false;
+        const int refused = plan_attentions(&q);
         const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
         print_table();
         printf("cuDNN %zu, %.1f s\n", l->number, time.count());
         print_engines("all engines", &all);
         print_engines("compiled at run time alone", &alone);
         l->destroy(device);
-        return all.made != all.plans || alone.made != alone.plans || !alone.made;
+        return all.made != all.plans || alone.made != alone.plans || !alone.made || refused;
 }
 
 #else
