@@ -1,8 +1,7 @@
 /* dropout.c - dropout by random words of Philox, over any strides. */
 #include <math.h>
 #include "cpu.h"
-#include "simd.h"
-#include "../philox.h"
+#include "draws.h"
 
 #define CHUNK 1024 /* elements per chunk; a multiple of the four words of a Philox block */
 
@@ -12,29 +11,18 @@
 static void draw(uint64_t seed, uint64_t first, int64_t blocks, uint32_t *ret, int64_t size, const void *x,
                  const void *y)
 {
-        enum { lanes = LG_LANES_f64, rounds = 10 };
+        enum { lanes = LG_LANES_f64 };
         const lg_vec_u64 zero = {0}, low = zero + UINT32_MAX;
         lg_vec_u64 counters = zero;
         for (int k = 0; k < lanes; k++)
                 counters[k] = first + (uint64_t)k;
         for (int64_t i = 0; i < blocks; i += lanes) {
-                uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-                lg_vec_u64 w0 = counters, w1 = w0 >> 32, w2 = zero, w3 = zero;
+                lg_vec_u64 w[4] = {counters};
                 counters += lanes;
-                LG_UNROLL
-                for (int round = 0; round < rounds; round++) {
-                        const lg_vec_u64 p0 = lg_vec_multiply_halves(w0, zero + LG_PHILOX_M0);
-                        const lg_vec_u64 p1 = lg_vec_multiply_halves(w2, zero + LG_PHILOX_M1);
-                        w0 = (p1 >> 32) ^ w1 ^ (zero + k0);
-                        w1 = p1;
-                        w2 = (p0 >> 32) ^ w3 ^ (zero + k1);
-                        w3 = p0;
-                        k0 += LG_PHILOX_K0;
-                        k1 += LG_PHILOX_K1;
-                }
-                w0 = (w0 & low) | w1 << 32;
-                w2 = (w2 & low) | w3 << 32;
-                const lg_vec_u64 words[2] = {LG_LOW_f64(w0, w2), LG_HIGH_f64(w0, w2)};
+                lg_philox_blocks(seed, w);
+                w[0] = (w[0] & low) | w[1] << 32;
+                w[2] = (w[2] & low) | w[3] << 32;
+                const lg_vec_u64 words[2] = {LG_LOW_f64(w[0], w[2]), LG_HIGH_f64(w[0], w[2])};
                 memcpy(ret + 4 * i, words, sizeof words);
                 for (int64_t at = (CHUNK + 4 * i) * size; at < (CHUNK + 4 * (i + lanes)) * size; at += 64) {
                         lg_prefetch(x, at);

@@ -13,11 +13,12 @@
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
 #define WIDE_COLUMNS 1024 /* maximum columns of a strip of B if A is copied */
 #define COPIED_ROWS (32 * LG_BLOCK_ROWS)
-#define PAGE 4096      /* bytes; rows at this distance share few sets of the L1 cache */
-#define WIDE_DEPTH 256 /* maximum k for wide register blocks */
-#define FETCHED 32     /* minimum steps along k for which C is prefetched */
-#define FEW 16         /* maximum rows for sums along k with AVX2, instead of copying B */
-#define LONG 256       /* minimum k for sums along k with AVX2, instead of copying B */
+#define PAGE 4096              /* bytes; rows at this distance share few sets of the L1 cache */
+#define MOST_REACHED (1 << 20) /* bytes from the first row of B to the last, for rows that are read in place */
+#define WIDE_DEPTH 256         /* maximum k for wide register blocks */
+#define FETCHED 32             /* minimum steps along k for which C is prefetched */
+#define FEW 16                 /* maximum rows for sums along k with AVX2, instead of copying B */
+#define LONG 256               /* minimum k for sums along k with AVX2, instead of copying B */
 
 #define LG_BOTH "product.inc"
 #include "both.inc"

@@ -120,13 +120,18 @@ typedef int64_t lg_bits_f64 __attribute__((vector_size(LG_VECTOR)));
         LG_INLINE lg_vec_##t lg_vec_relu_##t(lg_vec_##t v)                                                             \
         {                                                                                                              \
                 return (lg_vec_##t)((lg_bits_##t)v & ~(v <= (lg_vec_##t){0}));                                         \
+        }                                                                                                              \
+        /* Returns a where the lane of c is -1, and b where it is 0. */                                                \
+        LG_INLINE lg_vec_##t lg_vec_choose_##t(lg_bits_##t c, lg_vec_##t a, lg_vec_##t b)                              \
+        {                                                                                                              \
+                return (lg_vec_##t)(((lg_bits_##t)a & c) | ((lg_bits_##t)b & ~c));                                     \
         }
 LG_SIMD_FOR(f32, float)
 LG_SIMD_FOR(f64, double)
 #undef LG_SIMD_FOR
 
-/* ---- vec_all: x in all lanes; vec_fma: a b + c, rounded once where the processor can; mask_first, load_some,
- * store_some: only the first n lanes; loads set the others to 0 ---- */
+/* ---- vec_all: x in all lanes; vec_fma: a b + c, rounded once where the processor can; vec_max: the larger, or b if
+ * one is NaN; mask_first, load_some, store_some: only the first n lanes; loads set the others to 0 ---- */
 
 #if defined(__AVX2__)
 #if defined(__AVX512F__)
@@ -169,6 +174,10 @@ typedef __m256i lg_mask_f32, lg_mask_f64;
                 LG_FMA_TO(s);                                                                                          \
                 return c;                                                                                              \
         }                                                                                                              \
+        LG_INLINE lg_vec_##t lg_vec_max_##t(lg_vec_##t a, lg_vec_##t b)                                                \
+        {                                                                                                              \
+                return LG_DO(max, s)(a, b);                                                                            \
+        }                                                                                                              \
         LG_INLINE lg_vec_##t lg_vec_load_some_##t(const type *p, lg_mask_##t m)                                        \
         {                                                                                                              \
                 return LG_LOAD_SOME(s, p, m);                                                                          \
@@ -207,6 +216,10 @@ LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
         LG_INLINE lg_vec_##t lg_vec_fma_to_##t(lg_vec_##t a, lg_vec_##t b, lg_vec_##t c)                               \
         {                                                                                                              \
                 return LG_MULTIPLY_ADD(t);                                                                             \
+        }                                                                                                              \
+        LG_INLINE lg_vec_##t lg_vec_max_##t(lg_vec_##t a, lg_vec_##t b)                                                \
+        {                                                                                                              \
+                return lg_vec_choose_##t(a > b, a, b);                                                                 \
         }                                                                                                              \
         LG_SELDOM lg_vec_##t lg_vec_load_some_##t(const type *p, lg_mask_##t m)                                        \
         {                                                                                                              \

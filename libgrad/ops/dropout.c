@@ -3,7 +3,7 @@
  * The mask m is not stored: its random numbers are drawn again from the seed and offset in the attributes.
  */
 #include <string.h>
-#include "graph/op.h"
+#include "dropout.h"
 
 #define DROPOUT_FIELDS(FIELD) FIELD(f64, p, 0) FIELD(u64, seed, 0) FIELD(u64, offset, 0)
 LG__ATTRIBUTES(dropout, DROPOUT_FIELDS)
@@ -39,6 +39,11 @@ static bool vjp(lg__vjp *v)
 LG__DEFINE(dropout, LG__OPERANDS({"x", LG__FLOAT}), LG__RESULTS({"y"}), LG__HAS(dropout), .infer = infer,
            .forward = forward, .vjp = vjp)
 
+lg_tensor *lg__dropout(lg_tensor *x, double p, uint64_t seed, uint64_t offset)
+{
+        return lg__apply1(LG__OP(dropout), x, &(dropout_attributes){p, seed, offset});
+}
+
 /* ---- public functions ---- */
 
 typedef struct request {
@@ -73,8 +78,7 @@ static lg_tensor *compose(const lg__call *call)
         if (!o.training || r->p == 0)
                 return x;
         lg_tensor *from = by_channel ? channels_of(x) : x;
-        lg_tensor *y = LG__APPLY(
-                dropout, (&(dropout_attributes){r->p, random->seed + call->ctx->rank_seed, random->counter}), from);
+        lg_tensor *y = lg__dropout(from, r->p, random->seed + call->ctx->rank_seed, random->counter);
         if (by_channel)
                 y = lg_cast(lg_mul(x, y), x->at.dtype);
         if (y)

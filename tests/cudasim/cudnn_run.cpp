@@ -1,5 +1,6 @@
 /* cudnn_run.cpp - a convolution, its input gradient or its weight gradient in plain loops, as a plan runs it. */
 #include "cudnn_graph.h"
+#include "runtime.h"
 
 namespace cudasim::dnn
 {
@@ -103,7 +104,8 @@ __attribute__((no_sanitize("address", "undefined"))) void one_element(int kind, 
 template <typename S> void convolve_in(const run &r)
 {
         const meaning &m = r.m;
-        const bool tf32 = r.engine == TENSOR;
+        static const bool tensor_cores = number("NVIDIA_TF32_OVERRIDE", 1) != 0;
+        const bool tf32 = r.engine == TENSOR && tensor_cores;
         const int64_t channels = m.x.dims[1], outputs = m.w.dims[0], c = m.w.dims[1], groups = channels / c,
                       o = outputs / groups;
         const int pixels[4] = {0, 2, 3, 1}, by_output[4] = {2, 3, 1, 0}, by_channel[4] = {2, 3, 0, 1};

@@ -1,17 +1,23 @@
 #!/bin/sh
 # steps.sh FASHION_MNIST: some steps of training give the same losses on cuda:0 as on the CPU, and each run the same again.
 set -eu
+export NVIDIA_TF32_OVERRIDE=0 # rounded operands would take the losses apart
 program=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 eight='[\000*32][\001*32][\002*32][\003*32][\004*32][\005*32][\006*32][\007*32]'
+# noise COUNT: so many bytes, the same each time
+noise()
+{
+        python3 -c 'import random, sys; sys.stdout.buffer.write(random.Random(1).randbytes(int(sys.argv[1])))' "$1"
+}
 # images NAME COUNT: an IDX file of 28 x 28 bytes and one of labels 0 ... 7
 images()
 {
         count=$(printf '\\%03o' "$2")
-        { printf "\\000\\000\\010\\003\\000\\000\\000$count\\000\\000\\000\\034\\000\\000\\000\\034" && head -c $(($2 * 784)) /dev/urandom; } \
+        { printf "\\000\\000\\010\\003\\000\\000\\000$count\\000\\000\\000\\034\\000\\000\\000\\034" && noise $(($2 * 784)); } \
                 >"$work/$1-images-idx3-ubyte"
-        { printf "\\000\\000\\010\\001\\000\\000\\000$count" && head -c "$2" /dev/urandom | LC_ALL=C tr '\000-\377' "$eight"; } \
+        { printf "\\000\\000\\010\\001\\000\\000\\000$count" && noise "$2" | LC_ALL=C tr '\000-\377' "$eight"; } \
                 >"$work/$1-labels-idx1-ubyte"
 }
 images train 120
