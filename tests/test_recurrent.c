@@ -385,6 +385,50 @@ TEST_CASE(works_as_other_modules_do)
         lg_close(c);
 }
 
+static void count_records(const lg_trace_record *r, void *user)
+{
+        int *counts = user;
+        counts[0] += !strcmp(r->op, "recurrent");
+        counts[1] += !strcmp(r->op, "recurrent") && strstr(r->module, "lstm (LSTM)");
+}
+
+/* A typed call is a forward of its module to traces, and an error in it names the module. */
+TEST_CASE(typed_calls_are_forwards)
+{
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_lstm(c, 3, 4, .layers = 2), *around = lg_nn_module(c, "Around", .forward = last_state);
+        lg_module_add(around, "lstm", m);
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(5, 2, 3)), *low = NULL;
+        int counts[2] = {0};
+        lg_set_trace(c, count_records, .user = counts);
+        assert_shape(lg_forward(around, x), LG_SHAPE(2, 2, 4));
+        lg_set_trace(c, NULL);
+        assert_int_equal(counts[0], 2);
+        assert_int_equal(counts[1], 2);
+        assert_fails(c, lg_forward(around, lg_select(x, 2, 0)), LG_ERR_SHAPE, "(in module \"lstm\", LSTM)");
+        lg_autocast(c, LG_BF16) low = lg_forward(m, x);
+        assert_int_equal(lg_dtype_of(low), LG_BF16);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* Nothing that is kept for the derivative is left unset, which anomaly detection would report. */
+TEST_CASE(anomalies_are_told_from_ended_samples)
+{
+        const int64_t lengths[] = {0, 3};
+        lg_ctx *c = open_ctx();
+        lg_tensor *n = lg_from(c, lengths, LG_SHAPE(2), .dtype = LG_I64);
+        for (int i = 0; i < 8; i++) /* memory to be used again */
+                lg_free(lg_full(c, LG_SHAPE(5, 2, 4, 16), NAN));
+        lg_set_anomaly(c, true);
+        lg_module *m = lg_nn_lstm(c, 3, 16), *gru = lg_nn_gru(c, 3, 16);
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(5, 2, 3));
+        lg_backward(lg_sum(lg_run_rnn(m, x, .lengths = n)));
+        lg_backward(lg_sum(lg_run_rnn(gru, x, .lengths = n)));
+        assert_ok(c);
+        lg_close(c);
+}
+
 /* 16-bit results are those of f32, rounded once. */
 TEST_CASE(half_precision)
 {
