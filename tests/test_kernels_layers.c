@@ -1,5 +1,5 @@
-/* test_kernels_layers.c - CPU dropout, the derivative of layer norm, max pooling and its derivative against plain
- * loops. */
+/* test_kernels_layers.c - CPU dropout, rotary embedding, the derivative of layer norm, max pooling and its derivative
+ * against plain loops. */
 #include "kernels.h"
 
 /* ---- dropout ---- */
@@ -42,6 +42,56 @@ TEST_CASE(test_dropout)
                 check_dropout(float_types[t], 150, 251, false, UINT64_MAX - 40);
                 check_dropout(float_types[t], 150, 251, true, 5);
         }
+}
+
+/* ---- rotary ---- */
+
+static void check_rotary(lg_dtype t, int64_t rows, int64_t width, int64_t dims, bool interleaved, bool back)
+{
+        const int64_t samples = 3, n = samples * rows * width, pairs = dims / 2;
+        const lg_dtype table = t == LG_F64 ? LG_F64 : LG_F32;
+        void *x = make_array(t, 2 * n, -3, 3), *y = malloc((size_t)n * 8 + 1);
+        void *cos = make_array(table, rows * pairs, -1, 1), *sin = make_array(table, rows * pairs, -1, 1);
+        double *want = malloc((size_t)n * sizeof *want + 1);
+        const lg_rotary_args a = {.dtype = t,
+                                  .ndim = 2,
+                                  .shape = {samples, rows},
+                                  .x_strides = {2 * width, 2 * width * samples},
+                                  .table_strides = {0, pairs},
+                                  .width = width,
+                                  .dims = dims,
+                                  .interleaved = interleaved,
+                                  .back = back,
+                                  .x = x,
+                                  .cos = cos,
+                                  .sin = sin,
+                                  .y = y};
+        for (int64_t i = 0; i < n; i++) {
+                const int64_t row = i / width % rows, k = i % width,
+                              from = 2 * width * (i / width / rows + samples * row);
+                const int64_t pair = interleaved ? k / 2 : k % (pairs ? pairs : 1);
+                const bool second = interleaved ? k % 2 : k >= pairs;
+                want[i] = get(t, x, from + k);
+                if (k >= dims)
+                        continue;
+                const int64_t other = interleaved ? k ^ 1 : second ? k - pairs : k + pairs;
+                const double sign = second != back ? 1 : -1;
+                want[i] = want[i] * get(table, cos, row * pairs + pair) +
+                          sign * get(t, x, from + other) * get(table, sin, row * pairs + pair);
+        }
+        EVERY(y, (size_t)n * size_of[t], CALL(k->rotary, &q, &a), check_array("rotary", t, y, want, n, tolerance[t]));
+        free(x), free(y), free(cos), free(sin), free(want);
+}
+
+TEST_CASE(test_rotary)
+{
+        for (int t = 0; t < 4; t++)
+                for (int way = 0; way < 4; way++) {
+                        check_rotary(float_types[t], 1, 2, 2, way & 1, way & 2);
+                        check_rotary(float_types[t], 5, 77, 70, way & 1, way & 2);
+                        check_rotary(float_types[t], 300, 64, 64, way & 1, way & 2);
+                        check_rotary(float_types[t], 4, 3, 0, way & 1, way & 2);
+                }
 }
 
 /* ---- layer norm's derivative ---- */

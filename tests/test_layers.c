@@ -167,6 +167,34 @@ TEST_CASE(dropout_and_embedding)
         lg_close(c);
 }
 
+TEST_CASE(embedding_bags)
+{
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_embedding_bag(c, 5, 3, .mode = LG_BAG_SUM, .padding_idx = 2, .dtype = LG_F64);
+        lg_tensor *i = lg_from(c, ((int64_t[]){0, 4, 4, 2}), LG_SHAPE(4)), *w = lg_parameter(m, "weight");
+        lg_tensor *offsets = lg_from(c, ((int64_t[]){0, 1}), LG_SHAPE(2)), *factors = lg_full(c, LG_SHAPE(4), 3);
+        double rows[15], first[3], second[3];
+        read_all(w, rows, 15);
+        for (int k = 0; k < 3; k++) {
+                first[k] = rows[k] + rows[12 + k];
+                second[k] = rows[12 + k] * 6;
+                assert_near(rows[6 + k], 0, 0);
+        }
+        lg_tensor *pairs = lg_reshape(i, LG_SHAPE(2, 2));
+        assert_values(lg_select(lg_forward(m, pairs), 0, 0), first, 3, 1e-12);
+        assert_values(lg_select(lg_forward(m, i, offsets, factors), 0, 1), second, 3, 1e-12);
+        for (int k = 0; k < 3; k++)
+                first[k] *= 3;
+        assert_values(lg_select(lg_forward(m, pairs, lg_reshape(factors, LG_SHAPE(2, 2))), 0, 0), first, 3, 1e-12);
+        m = lg_nn_embedding_bag(c, 5, 3, .include_last_offset = true);
+        assert_shape(lg_forward(m, i, lg_from(c, ((int64_t[]){0, 1, 4}), LG_SHAPE(3))), LG_SHAPE(2, 3));
+        assert_ok(c);
+        assert_fails(c, lg_forward(m, i, i, i, i), LG_ERR_ARGUMENT, "4 inputs were given");
+        assert_fails(c, lg_nn_embedding_bag(c, 5, 3, .mode = (lg_bag_mode)9), LG_ERR_ARGUMENT, "no mode 9");
+        assert_fails(c, lg_nn_embedding_bag(c, 5, 3, .padding_idx = 5), LG_ERR_ARGUMENT, "padding_idx 5");
+        lg_close(c);
+}
+
 TEST_CASE(activations)
 {
         lg_ctx *c = open_ctx();

@@ -253,6 +253,14 @@ static void make_embedding(work *w)
         w->bytes = 2 * width(w) * (double)(w->size[2] * w->size[1]);
 }
 
+/* Makes size[0] heads of size[1] positions, and the tables for them. */
+static void make_rotary(work *w)
+{
+        w->x = values(w, LG_SHAPE(w->size[0], w->size[1], w->size[2]));
+        w->w = lg_rotary_table(w->c, w->size[1], w->size[2], &w->z, .device = w->device);
+        w->bytes = 2 * width(w) * (double)(w->size[0] * w->size[1] * w->size[2]);
+}
+
 /* Prepares sorting, which writes values and i64 indices. */
 static void make_sort(work *w)
 {

@@ -141,6 +141,17 @@ def embedding(o, dtype, size, backward=False):
     return derivative(y, (x,), torch.ones_like(y))
 
 
+def rotary(o, dtype, size):
+    x = values(o, dtype, *size)
+    angles = torch.outer(torch.arange(size[1]), 10000.0 ** (-torch.arange(0, size[2], 2) / size[2])).repeat(1, 2).to(o.device)
+    cos, sin = angles.cos().to(dtype), angles.sin().to(dtype)
+
+    def rotated():
+        a, b = x.chunk(2, -1)
+        return x * cos + torch.cat((-b, a), -1) * sin
+    return rotated
+
+
 def pool(function):
     def make(o, dtype, size, backward=False):
         x = images(o, dtype, size).requires_grad_()
@@ -263,6 +274,7 @@ ROWS = [
     ("scatter_add", FLOATS, SQUARE, lambda *a: gather(*a, way="add")),
     ("index_select", FLOATS, WIDE, index_select),
     ("embedding", FLOATS, TABLE, embedding), ("embedding backward", FLOATS, TABLE, backward_of(embedding)),
+    ("rotary", FLOATS, (64, 1024, 128), rotary),
     ("sort", FLOATS, SQUARE, flat(lambda x: torch.sort(x, dim=1, stable=True))),
     ("nonzero", FLOATS, SQUARE, nonzero),
     ("topk", FLOATS, SQUARE, flat(lambda x: x.topk(16, 1) if x.shape[1] > 16 else x.topk(1, 1))),

@@ -1,41 +1,79 @@
-/* embedding.c - Embedding: looks up rows of a table of weights by index. */
+/* embedding.c - Embedding and EmbeddingBag: look up rows of a table of weights by index. */
 #include "nn.h"
 
 typedef struct table {
-        int64_t count, dim;
-        lg_embedding_layer_options o;
+        int64_t count, dim, padding_idx;
+        lg_dtype dtype;
+        lg_device device;
+        lg_bag_mode mode;         /* of bags */
+        bool include_last_offset; /* of bags */
 } table;
 
 static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
 {
         const table *t = user;
         lg_tensor *x = lg__module_input(m, inputs);
-        return x ? lg_embedding(x, m->parts->tensor, .padding_idx = t->o.padding_idx) : NULL;
+        return x ? lg_embedding(x, m->parts->tensor, .padding_idx = t->padding_idx) : NULL;
+}
+
+static lg_tensor *forward_bags(lg_module *m, lg_list inputs, void *user)
+{
+        const table *t = user;
+        if (inputs.count < 1 || inputs.count > 3)
+                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
+                                "lg_forward: EmbeddingBag takes an index, offsets and weights, %lld inputs were given",
+                                (long long)inputs.count);
+        lg_tensor *second = inputs.count > 1 ? inputs.items[1] : NULL;
+        const bool weights_only = second && lg_dtype_of(second) != LG_I64; /* of an index (bags, length) */
+        return lg_embedding_bag(inputs.items[0], m->parts->tensor, .offsets = weights_only ? NULL : second,
+                                .per_sample_weights = weights_only        ? second
+                                                      : inputs.count == 3 ? inputs.items[2]
+                                                                          : NULL,
+                                .mode = t->mode, .padding_idx = t->padding_idx,
+                                .include_last_offset = t->include_last_offset);
 }
 
 static bool fill(lg_module *m, const void *options)
 {
         const table *t = options;
         lg_tensor *w =
-                lg_normal(m->object.ctx, 0, 1, LG_SHAPE(t->count, t->dim), .dtype = t->o.dtype, .device = t->o.device);
-        if (w && t->o.padding_idx && !lg_fill_(lg_select(w, 0, lg__whole_option(t->o.padding_idx, 0)), 0))
+                lg_normal(m->object.ctx, 0, 1, LG_SHAPE(t->count, t->dim), .dtype = t->dtype, .device = t->device);
+        if (w && t->padding_idx && !lg_fill_(lg_select(w, 0, lg__whole_option(t->padding_idx, 0)), 0))
                 return false;
         return lg_module_add_parameter(m, "weight", w) != NULL;
 }
 
+static lg_module *build(lg_ctx *c, const char *name, const char *type, lg_forward_fn *run, const table *t)
+{
+        const int64_t index = lg__whole_option(t->padding_idx, 0);
+        if (t->count < 1 || t->dim < 1)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld rows of %lld; both must be 1 or more", name,
+                                (long long)t->count, (long long)t->dim);
+        if (index < -t->count || index >= t->count)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: padding_idx %lld is not a row; there are %lld", name,
+                                (long long)index, (long long)t->count);
+        if (!lg__module_dtype(c, name, t->dtype))
+                return NULL;
+        return lg__module_build(c, type, run, t, sizeof *t, fill, t);
+}
+
 lg_module *lg_nn_embedding_with(lg_ctx *c, int64_t count, int64_t dim, const lg_embedding_layer_options *options)
 {
-        table t = {.count = count, .dim = dim};
-        if (!lg__take(c, "lg_nn_embedding", options, &t.o, sizeof t.o))
+        lg_embedding_layer_options o;
+        if (!lg__take(c, "lg_nn_embedding", options, &o, sizeof o))
                 return NULL;
-        const int64_t index = lg__whole_option(t.o.padding_idx, 0);
-        if (count < 1 || dim < 1)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_embedding: %lld rows of %lld; both must be 1 or more",
-                                (long long)count, (long long)dim);
-        if (index < -count || index >= count)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_embedding: padding_idx %lld is not a row; there are %lld",
-                                (long long)index, (long long)count);
-        if (!lg__module_dtype(c, "lg_nn_embedding", t.o.dtype))
+        const table t = {count, dim, o.padding_idx, o.dtype, o.device, LG_BAG_MEAN, false};
+        return build(c, "lg_nn_embedding", "Embedding", forward, &t);
+}
+
+lg_module *lg_nn_embedding_bag_with(lg_ctx *c, int64_t count, int64_t dim,
+                                    const lg_embedding_bag_layer_options *options)
+{
+        lg_embedding_bag_layer_options o;
+        if (!lg__take(c, "lg_nn_embedding_bag", options, &o, sizeof o))
                 return NULL;
-        return lg__module_build(c, "Embedding", forward, &t, sizeof t, fill, &t);
+        const table t = {count, dim, o.padding_idx, o.dtype, o.device, o.mode, o.include_last_offset};
+        if (o.mode != LG_BAG_MEAN && o.mode != LG_BAG_SUM && o.mode != LG_BAG_MAX)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_embedding_bag: there is no mode %d", (int)o.mode);
+        return build(c, "lg_nn_embedding_bag", "EmbeddingBag", forward_bags, &t);
 }

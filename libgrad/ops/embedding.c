@@ -13,22 +13,28 @@ static bool with_last(const lg_tensor *index, const char *op, int64_t size, lg_s
         return lg__shape_valid(index->ctx, op, *ret);
 }
 
+bool lg__padding_row(const lg_tensor *weight, const char *op, int64_t padding_idx, int64_t *ret)
+{
+        const int64_t rows = weight->at.shape.size[0], i = lg__whole_option(padding_idx, 0);
+        *ret = i < 0 ? i + rows : i;
+        return !padding_idx || (*ret >= 0 && *ret < rows) ||
+               lg__fail(weight->ctx, LG_ERR_ARGUMENT, "%s: padding_idx is %lld, but weight has %lld rows", op,
+                        (long long)i, (long long)rows);
+}
+
 static lg_tensor *compose_embedding(const lg__call *call)
 {
         lg_embedding_options o;
         lg_tensor *index = call->in[0], *weight = call->in[1];
         lg_shape shape;
+        int64_t padding;
         if (!lg__take(call->ctx, "embedding", call->attributes, &o, sizeof o))
                 return NULL;
         if (weight->at.shape.ndim != 2)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "embedding: weight is %s; it is (rows, features)",
                                 lg__tensor_text(weight).s);
-        const int64_t rows = weight->at.shape.size[0], i = lg__whole_option(o.padding_idx, 0);
-        const int64_t padding = i < 0 ? i + rows : i;
-        if (o.padding_idx && (padding < 0 || padding >= rows))
-                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "embedding: padding_idx is %lld, but weight has %lld rows",
-                                (long long)i, (long long)rows);
-        if (!with_last(index, "embedding", weight->at.shape.size[1], &shape))
+        if (!lg__padding_row(weight, "embedding", o.padding_idx, &padding) ||
+            !with_last(index, "embedding", weight->at.shape.size[1], &shape))
                 return NULL;
         lg_tensor *flat = lg_reshape(index, LG_SHAPE(lg__shape_numel(index->at.shape)));
         lg_tensor *y = lg__index_select(weight, 0, flat, LG__ORIGIN_EMBEDDING);

@@ -8,5 +8,8 @@
 lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__origin origin);
 lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__origin origin);
 lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, lg__origin origin);
+/* Sets *ret to the row of weight, (rows, ...), that the option padding_idx means. Returns false and sets an error if it
+ * is given and there is no such row. */
+bool lg__padding_row(const lg_tensor *weight, const char *op, int64_t padding_idx, int64_t *ret);
 
 #endif

@@ -1,12 +1,12 @@
 /* gpt.c - a small GPT, trained on the bytes of a text file, which then continues a text.
  *
- * Look at lg_nn_transformer_encoder, which with .causal is a GPT, and at lg_kv_cache, by which each new byte of the sample
- * costs one position, and not all before it again.
+ * Look at lg_nn_transformer_encoder, which with .causal is a GPT, and at lg_kv_cache, by which each new byte of the
+ * sample costs one position, and not all before it again.
  *
  *     cc -std=c11 gpt.c $(pkg-config --cflags --libs libgrad) -lm && ./a.out FILE [EPOCHS]
  * ends with a loss and a continuation of "The":
- *     epoch 20  loss 1.232
- *     The Nacatebe acch. `lg_dem = RClg_ch_mrabrabe` andefo `lg_forw`, and(` libe)` lis and or mket);
+ *     epoch 20  loss 1.206
+ *     The queypling manges and tensort  ts bysmaters firents gradorch lasle, strrogreps. A cromput's or
  */
 #include <grad.h>
 #include <stdlib.h>

@@ -261,7 +261,10 @@ void call_embedding(vm *m)
         if (flag(m)) {
                 lg_embedding_options o = *LG_OPTIONS(lg_embedding_options, .padding_idx = flag(m) ? size(m) : 0);
                 o.padding_idx = flag(m) ? LG_ZERO_INT : o.padding_idx;
-                give(m, lg_embedding_with(index, w, HAND(m, o)));
+                lg_embedding_bag_options b = *LG_OPTIONS(lg_embedding_bag_options, .padding_idx = o.padding_idx);
+                b.mode = (lg_bag_mode)(byte(m) % 3);
+                give(m,
+                     flag(m) ? lg_embedding_with(index, w, HAND(m, o)) : lg_embedding_bag_with(index, w, HAND(m, b)));
         } else {
                 give(m, lg_one_hot(index, size(m)));
         }
