@@ -202,6 +202,10 @@ static const attention_case cases[] = {
         {1, 1, 1, 3, 5, 1, 1, .dropout = 1},
         {1, 1, 1, 1, 1, 1, 1, .causal = true},
         {1, 4, 2, 40, 600, 16, 16, .causal = true, .offset = 560},
+        {1, 6, 1, 10, 130, 8, 8, .causal = true, .offset = 120, .packed = true},
+        {2, 8, 2, 10, 200, 8, 4, .mask = 1},
+        {1, 2, 1, 3, 1028, 4, 4, .dropout = 0.2, .softcap = 3},
+        {1, 2, 1, 3, 1031, 4, 4, .causal = true, .offset = 1028, .left = 1026},
         {2, 2, 2, 0, 5, 4, 4, .causal = true},
         {2, 2, 2, 5, 0, 4, 4, .causal = false},
         {2, 2, 2, 5, 6, 0, 4, .scale = 1},
@@ -250,6 +254,34 @@ TEST_CASE(leading_dimensions)
         read_all(lg_select(lg_select(lg_select(y, 0, 0), 0, 0), 0, 0), ref, MOST / 64);
         assert_values(flat, ref, 5 * 8, 1e-14);
         assert_ok(c);
+        lg_close(c);
+}
+
+/* Operands whose rows, heads or batches are one row in memory, or do not lie in rows, give what copies of them do. */
+TEST_CASE(strided_operands)
+{
+        lg_ctx *c = open_ctx();
+        double ref[4][256];
+        for (int whole = 0; whole < 2; whole++) {
+                lg_seed(c, 3);
+                lg_tensor *from[3] = {of_shape(c, LG_SHAPE(2, 1, 1, 4)), of_shape(c, LG_SHAPE(2, 2, 4, 6)),
+                                      of_shape(c, LG_SHAPE(1, 2, 6, 3))};
+                for (int i = 0; i < 3; i++)
+                        lg_set_requires_grad(from[i], true);
+                lg_tensor *t[3] = {lg_expand(from[0], LG_SHAPE(2, 4, 5, 4)), lg_transpose(from[1], 2, 3),
+                                   lg_expand(from[2], LG_SHAPE(2, 2, 6, 3))};
+                for (int i = 0; i < 3; i++)
+                        t[i] = whole ? lg_contiguous(t[i]) : t[i];
+                lg_tensor *y[4] = {lg_attention(t[0], t[1], t[2], .causal = true)};
+                lg_grad(LG_LIST(lg_sum(lg_square(y[0]))), LG_LIST(from[0], from[1], from[2]), .result = y + 1);
+                assert_ok(c);
+                for (int i = 0; i < 4; i++) {
+                        if (whole)
+                                assert_values(y[i], ref[i], lg_numel(y[i]), 1e-14);
+                        else
+                                read_all(y[i], ref[i], 256);
+                }
+        }
         lg_close(c);
 }
 
