@@ -154,7 +154,7 @@ reinforce)
         holds "$(last 'mean length') > 4 * 22"
         ;;
 seq2seq)
-        run "$(steps 300)"
+        run "$(steps 400)"
         holds "$(last right) > 0.9"
         ;;
 threads)

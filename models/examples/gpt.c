@@ -30,8 +30,8 @@ static lg_module *make_gpt(lg_ctx *c, lg_kv_cache **cache)
         lg_module_add(gpt, "bytes", lg_nn_embedding(c, 256, DIM));
         lg_module_add_parameter(gpt, "positions", lg_normal(c, 0, 1, LG_SHAPE(LENGTH, DIM)));
         lg_module_add(gpt, "blocks",
-                      lg_nn_transformer_encoder(c, DIM, HEADS, LAYERS, .feedforward = 4 * DIM, .gelu = true,
-                                                .norm_first = true, .final_norm = true, .dropout = LG_ZERO,
+                      lg_nn_transformer_encoder(c, DIM, HEADS, LAYERS, .feedforward = 4 * DIM, .dropout = LG_ZERO,
+                                                .gelu = true, .norm_first = true, .final_norm = true,
                                                 .batch_first = true));
         lg_module_add(gpt, "head", lg_nn_linear(c, DIM, 256));
         return gpt;

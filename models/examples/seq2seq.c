@@ -23,7 +23,7 @@ static lg_tensor *embed(lg_module *m, lg_tensor *tokens, int64_t past)
 static lg_tensor *run(lg_module *m, lg_list in, void *user)
 {
         lg_tensor *seen = lg_ne_scalar(in.items[0], PAD), *x = embed(m, in.items[0], 0), *y = embed(m, in.items[1], 0);
-        y = lg_run_transformer(lg_child_named(m, "transformer"), x, y, .causal = true, .source_key_mask = seen,
+        y = lg_run_transformer(lg_child_named(m, "transformer"), x, y, .source_key_mask = seen, .causal = true,
                                .memory_key_mask = seen);
         (void)user;
         return lg_forward(lg_child_named(m, "head"), y);
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
                       lg_nn_transformer(c, DIM, 4, .encoder_layers = 2, .decoder_layers = 2, .feedforward = 2 * DIM,
                                         .norm_first = true, .dropout = LG_ZERO, .batch_first = true));
         lg_module_add(net, "head", lg_nn_linear(c, DIM, TOKENS));
-        lg_optimizer *opt = lg_adamw(c, lg_parameters(net), 1e-3);
+        lg_optimizer *opt = lg_adamw(c, lg_parameters(net), 2e-3);
         for (int step = 1, last = argc > 1 ? atoi(argv[1]) : 500; step <= last && !lg_error(c); step++) {
                 lg_scope s = lg_scope_begin(c);
                 lg_tensor *source, *target;
