@@ -23,7 +23,7 @@ typedef enum lg_recurrent_kind {
  * With lengths, sample b consists of its first lengths[b] steps: later ones leave its state unchanged and give y = 0. A
  * length outside [0, steps] is recorded as a device error with code `origin` and replaced by the nearest valid one.
  * gates and cells are kept for the derivative, or NULL: (steps, batch, 4, H) has i, f, g, o or r, z, n, s[2] of each
- * step; cells (steps, batch, H) has c. TANH and RELU have neither. */
+ * step; cells (steps, batch, H) has c; both 0 after a sample's end. TANH and RELU have neither. */
 typedef struct lg_recurrent_args {
         lg_dtype dtype;
         lg_recurrent_kind kind;

@@ -12,11 +12,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PARAMETERS = {"rl-mlp": 4 * 64 + 64 + 64 * 64 + 64 + 64 * 2 + 2, "pinn": 2 * 64 + 2 * (64 * 64 + 64) + 64 + 1,
               "mlp-small": 101770, "mlp-wide": 669706, "lenet": 61706, "cnn": 1199882,
               "resnet18": 11173962,  # torchvision's with a 3x3 stem and ten classes
-              "encoder": 4 * (2 * 512 + 256 * 768 + 768 + 256 * 256 + 256 + 2 * 256 * 1024 + 1024 + 256) + 512 + 2570}
+              "encoder": 4 * (2 * 512 + 256 * 768 + 768 + 256 * 256 + 256 + 2 * 256 * 1024 + 1024 + 256) + 512 + 2570,
+              "lstm": 4 * 256 * (128 + 256 + 2) + 2570, "gru": 3 * 256 * (128 + 256 + 2) + 2570}
 # Batch, multiplications of a forward pass of one sample, and those of its first layer, which needs no gradient of its input.
 PRODUCTS = {"rl-mlp": (32, 4480, 256), "mlp-small": (64, 101632, 100352), "mlp-wide": (128, 668672, 401408),
             "lenet": (64, 416520, 117600), "cnn": (64, 11992448, 194688), "resnet18": (32, 555422720, 1769472),
-            "encoder": (8, 128 * 786432 * 4 + 4 * 2 * 128 * 128 * 256 + 2560, 0)}
+            "encoder": (8, 128 * 786432 * 4 + 4 * 2 * 128 * 128 * 256 + 2560, 0),
+            "lstm": (32, 100 * 1024 * 384 + 2560, 100 * 1024 * 128), "gru": (32, 100 * 768 * 384 + 2560, 100 * 768 * 128)}
 wrong = []
 
 

@@ -318,6 +318,73 @@ TEST_CASE(lengths_end_samples)
         }
 }
 
+static lg_module *wide_layer(lg_ctx *c, int kind, lg_dtype dtype)
+{
+        if (kind < 2)
+                return lg_nn_lstm(c, 35, 37, .projection = kind ? 34 : 0, .bidirectional = true, .dtype = dtype);
+        return kind == 2 ? lg_nn_gru(c, 35, 37, .bidirectional = true, .dtype = dtype)
+                         : lg_nn_rnn(c, 35, 37, .bidirectional = true, .relu = true, .dtype = dtype);
+}
+
+/* More units than a vector has lanes, more rows than a chunk of the derivative: gradients by kernels are those by ops.
+ */
+TEST_CASE(wide_layers_by_kernels_and_by_ops)
+{
+        for (int kind = 0; kind < 8; kind++) {
+                lg_ctx *c = open_ctx();
+                const lg_dtype dtype = kind & 1 ? LG_F32 : LG_F64;
+                lg_module *m = wide_layer(c, kind / 2, dtype);
+                lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(9, 20, 35), .dtype = dtype, .requires_grad = true), *h;
+                lg_tensor *n = lg_randint(c, 0, 10, LG_SHAPE(20)), *y = lg_run_rnn(m, x, .lengths = n, .h = &h);
+                lg_tensor *g = lg_normal(c, 0, 1, lg_shape_of(y), .dtype = dtype), *by[11], *fused[11], *ops[11];
+                lg_tensor *loss = lg_add(lg_sum(lg_mul(y, g)), lg_sum(h));
+                const lg_list own = lg_parameters(m);
+                assert_true(own.count <= 10);
+                by[0] = x;
+                for (int64_t i = 0; i < own.count; i++)
+                        by[i + 1] = own.items[i];
+                const lg_list in = LG_LIST_OF(own.count + 1, by);
+                lg_grad(LG_LIST(loss), in, .result = ops, .create_graph = true);
+                lg_grad(LG_LIST(loss), in, .result = fused);
+                assert_ok(c);
+                for (int64_t i = 0; i < in.count; i++) {
+                        double v[9 * 20 * 37];
+                        const int64_t count = read_all(ops[i], v, 9 * 20 * 37);
+                        assert_values(fused[i], v, count, dtype == LG_F64 ? 1e-12 : 1e-5);
+                }
+                lg_close(c);
+        }
+}
+
+/* A layer is its cell in a loop, which for a few samples reads the weights in another way. */
+TEST_CASE(layers_are_cells_in_a_loop)
+{
+        for (int kind = 0; kind < 3; kind++) {
+                lg_ctx *c = open_ctx();
+                lg_module *m = kind == 0   ? lg_nn_lstm(c, 70, 37, .dtype = LG_F64)
+                               : kind == 1 ? lg_nn_gru(c, 70, 37, .dtype = LG_F64)
+                                           : lg_nn_rnn(c, 70, 37, .dtype = LG_F64);
+                lg_module *cell = kind == 0   ? lg_nn_lstm_cell(c, 70, 37, .dtype = LG_F64)
+                                  : kind == 1 ? lg_nn_gru_cell(c, 70, 37, .dtype = LG_F64)
+                                              : lg_nn_rnn_cell(c, 70, 37, .dtype = LG_F64);
+                lg_no_grad(c) for (int64_t i = 0; i < 4; i++)
+                        lg_copy_(lg_parameters(cell).items[i], lg_parameters(m).items[i]);
+                for (int64_t batch = 1; batch < 12; batch += 5) {
+                        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(6, batch, 70), .dtype = LG_F64), *h = NULL,
+                                  *s = NULL;
+                        lg_tensor *ys[6];
+                        for (int t = 0; t < 6; t++)
+                                ys[t] = h =
+                                        lg_run_rnn(cell, lg_select(x, 0, t), .h0 = h, .c0 = s, .c = kind ? NULL : &s);
+                        double v[6 * 11 * 37];
+                        const int64_t count = read_all(lg_stack(LG_LIST_OF(6, ys), 0), v, 6 * 11 * 37);
+                        assert_values(lg_forward(m, x), v, count, 1e-13);
+                }
+                assert_ok(c);
+                lg_close(c);
+        }
+}
+
 TEST_CASE(empty_sizes)
 {
         lg_ctx *c = open_ctx();
@@ -381,6 +448,50 @@ TEST_CASE(works_as_other_modules_do)
         lg_seed(c, 3);
         lg_backward(lg_sum(lg_recompute(around, x)));
         assert_same_bits(lg_grad_of(x), g);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void count_records(const lg_trace_record *r, void *user)
+{
+        int *counts = user;
+        counts[0] += !strcmp(r->op, "recurrent");
+        counts[1] += !strcmp(r->op, "recurrent") && strstr(r->module, "lstm (LSTM)");
+}
+
+/* A typed call is a forward of its module to traces, and an error in it names the module. */
+TEST_CASE(typed_calls_are_forwards)
+{
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_lstm(c, 3, 4, .layers = 2), *around = lg_nn_module(c, "Around", .forward = last_state);
+        lg_module_add(around, "lstm", m);
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(5, 2, 3)), *low = NULL;
+        int counts[2] = {0};
+        lg_set_trace(c, count_records, .user = counts);
+        assert_shape(lg_forward(around, x), LG_SHAPE(2, 2, 4));
+        lg_set_trace(c, NULL);
+        assert_int_equal(counts[0], 2);
+        assert_int_equal(counts[1], 2);
+        assert_fails(c, lg_forward(around, lg_select(x, 2, 0)), LG_ERR_SHAPE, "(in module \"lstm\", LSTM)");
+        lg_autocast(c, LG_BF16) low = lg_forward(m, x);
+        assert_int_equal(lg_dtype_of(low), LG_BF16);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* Nothing that is kept for the derivative is left unset, which anomaly detection would report. */
+TEST_CASE(anomalies_are_told_from_ended_samples)
+{
+        const int64_t lengths[] = {0, 3};
+        lg_ctx *c = open_ctx();
+        lg_tensor *n = lg_from(c, lengths, LG_SHAPE(2), .dtype = LG_I64);
+        for (int i = 0; i < 8; i++) /* memory to be used again */
+                lg_free(lg_full(c, LG_SHAPE(5, 2, 4, 16), NAN));
+        lg_set_anomaly(c, true);
+        lg_module *m = lg_nn_lstm(c, 3, 16), *gru = lg_nn_gru(c, 3, 16);
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(5, 2, 3));
+        lg_backward(lg_sum(lg_run_rnn(m, x, .lengths = n)));
+        lg_backward(lg_sum(lg_run_rnn(gru, x, .lengths = n)));
         assert_ok(c);
         lg_close(c);
 }

@@ -172,6 +172,23 @@ static void make_attention_backward(work *w)
         w->flops *= 2.5;
 }
 
+/* Makes an LSTM over size[0] steps of size[1] samples with size[2] features and units. */
+static void make_lstm(work *w)
+{
+        const double rows = (double)(w->size[0] * w->size[1]), n = (double)w->size[2];
+        w->net = lg_nn_lstm(w->c, w->size[2], w->size[2], .dtype = w->dtype, .device = w->device);
+        w->x = leaf(w, LG_SHAPE(w->size[0], w->size[1], w->size[2]));
+        w->flops = 16 * rows * n * n;
+        w->bytes = width(w) * (7 * rows * n + 8 * n * n);
+}
+
+/* Makes the same for the derivative by x and the weights. */
+static void make_lstm_backward(work *w)
+{
+        make_lstm(w);
+        w->flops *= 2;
+}
+
 /* Makes a convolution of images to images of the same size, with kernels size[3] wide. */
 static void make_conv(work *w)
 {

@@ -207,6 +207,16 @@ def attention(o, dtype, size, backward=False):
     return derivative(y, (q, k, v), torch.ones_like(y))
 
 
+def lstm(o, dtype, size, backward=False):
+    steps, batch, n = size
+    m = torch.nn.LSTM(n, n, dtype=dtype, device=o.device)
+    x = values(o, dtype, steps, batch, n).requires_grad_()
+    if not backward:
+        return lambda: m(x)
+    y = m(x)[0]
+    return derivative(y, (x, m.weight_ih_l0, m.weight_hh_l0), torch.ones_like(y))
+
+
 def conv(way, depthwise=False):
     def make(o, dtype, size):
         x = images(o, dtype, size)
@@ -259,6 +269,7 @@ ROWS = [
     for suffix, way in (("", "forward"), (" dgrad", "dgrad"), (" wgrad", "wgrad"))
 ] + [
     ("attention", FLOATS, SEQUENCES, attention), ("attention backward", FLOATS, SEQUENCES, backward_of(attention)),
+    ("lstm", FLOATS, (100, 64, 512), lstm), ("lstm backward", FLOATS, (100, 64, 512), backward_of(lstm)),
 ] + [
     (name + suffix, FLOATS, WIDE, flat(lambda x, f=f, dims=dims: f(x, *dims)))
     for name, f in (("sum", torch.sum), ("amax", torch.amax), ("argmax", torch.argmax), ("var", torch.var))

@@ -2,14 +2,17 @@
  *
  * Weights are copied to panels once. Each step multiplies, for a panel of units, the inputs and the state by all gates,
  * and applies the cell while the sums are in the first cache. Rows of the batch are independent of each other, so
- * threads share the rows and meet only at the end. */
+ * threads share the rows and meet only at the end. A single step of a few samples reads the weights where they are. */
 #include "recurrent.h"
 #include "scalar.h"
+
+#define FEW 8 /* most samples of a step that does not copy the weights */
 
 /* A forward call. All arrays have elements of the arguments' dtype. */
 typedef struct layer {
         const lg_recurrent_args *a;
         lg_recurrent_sizes z;
+        bool direct;              /* the weights are not copied */
         void *w_ih, *w_hh;        /* panels by unit, then gate */
         void *b_ih, *b_hh;        /* biases by unit, then gate, a panel each; b_ih is the sum of both for most gates */
         void *w_hr;               /* panels of the projection */
@@ -29,10 +32,12 @@ static void pack_units(const void *job, int64_t i)
         const int64_t unit = i * z->panel, cols = lg_least(z->panel, a->hidden - unit);
         for (int64_t g = 0; g < z->gates; g++) {
                 const int64_t at = g * a->hidden + unit, to = i * z->gates + g;
-                lg_pack_panels(a->dtype, a->inputs, cols, lg_recurrent_row(z, a->w_ih, at, a->inputs), 1, a->inputs,
-                               lg_recurrent_row(z, j->w_ih, to, a->inputs * z->panel));
-                lg_pack_panels(a->dtype, z->state, cols, lg_recurrent_row(z, a->w_hh, at, z->state), 1, z->state,
-                               lg_recurrent_row(z, j->w_hh, to, z->state * z->panel));
+                if (!j->direct) {
+                        lg_pack_panels(a->dtype, a->inputs, cols, lg_recurrent_row(z, a->w_ih, at, a->inputs), 1,
+                                       a->inputs, lg_recurrent_row(z, j->w_ih, to, a->inputs * z->panel));
+                        lg_pack_panels(a->dtype, z->state, cols, lg_recurrent_row(z, a->w_hh, at, z->state), 1,
+                                       z->state, lg_recurrent_row(z, j->w_hh, to, z->state * z->panel));
+                }
                 (a->dtype == LG_F64 ? pack_biases_f64 : pack_biases_f32)(j, g, at, to * z->panel, cols);
         }
 }
@@ -47,8 +52,8 @@ static bool allocate(lg_queue *q, layer *j)
         const struct {
                 void **p;
                 int64_t n;
-        } all[] = {{&j->w_ih, units * a->inputs},
-                   {&j->w_hh, units * z->state},
+        } all[] = {{&j->w_ih, j->direct ? 0 : units * a->inputs},
+                   {&j->w_hh, j->direct ? 0 : units * z->state},
                    {&j->b_ih, units},
                    {&j->b_hh, units},
                    {&j->w_hr, projected},
@@ -71,7 +76,7 @@ static void check_lengths(lg_queue *q, const lg_recurrent_args *a)
 
 bool LG_CPU(recurrent)(lg_queue *q, const lg_recurrent_args *a)
 {
-        layer j = {.a = a, .z = lg_recurrent_sizes_of(a)};
+        layer j = {.a = a, .z = lg_recurrent_sizes_of(a), .direct = a->steps == 1 && a->batch <= FEW};
         const int64_t units = lg_ceil_div(a->hidden, j.z.panel), each = a->inputs + j.z.state;
         if (a->dtype != LG_F32 && a->dtype != LG_F64)
                 return lg_queue_fail(q, LG_BROKEN, "recurrent: no kernel for dtype %d", (int)a->dtype);
@@ -82,7 +87,7 @@ bool LG_CPU(recurrent)(lg_queue *q, const lg_recurrent_args *a)
         if (a->w_hr)
                 lg_pack_panels(a->dtype, a->hidden, a->projection, a->w_hr, 1, a->hidden, j.w_hr);
         const double work = (double)(j.z.gates * a->hidden) * (double)each * (double)a->steps;
-        lg_parallel(q, a->batch, lg_recurrent_grain(q, a->batch, work),
+        lg_parallel(q, a->batch, j.direct ? FEW : lg_recurrent_grain(q, a->batch, work),
                     a->dtype == LG_F64 ? run_rows_f64 : run_rows_f32, &j);
         return true;
 }

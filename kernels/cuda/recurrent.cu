@@ -55,6 +55,15 @@ static __device__ inline T gru_cell(const lg_recurrent_args &a, const step<T> &s
         return n + z * (s.from[b * H + k] - n);
 }
 
+/* Stores the zeros that a sample has after its end. */
+template <typename T> static __device__ inline void put_zeros(const lg_recurrent_args &a, int64_t row, int64_t k)
+{
+        for (int64_t g = 0; a.gates && g < 4; g++)
+                ((T *)a.gates)[(row * 4 + g) * a.hidden + k] = 0;
+        if (a.cells)
+                ((T *)a.cells)[row * a.hidden + k] = 0;
+}
+
 /* Applies the cell. Without a projection also ends the step, as end_steps() does. */
 template <typename T> static __global__ void cells(lg_recurrent_args a, step<T> s)
 {
@@ -63,6 +72,8 @@ template <typename T> static __global__ void cells(lg_recurrent_args a, step<T> 
                 const int64_t b = e / H, k = e % H;
                 const bool lasts = s.t < lg_recurrent_length(a, b);
                 T h = 0;
+                if (!lasts)
+                        put_zeros<T>(a, s.t * a.batch + b, k);
                 if (lasts && a.kind == LG_RECURRENT_LSTM) {
                         h = lstm_cell(a, s, b, k);
                 } else if (lasts && a.kind == LG_RECURRENT_GRU) {

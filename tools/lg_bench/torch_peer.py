@@ -166,12 +166,29 @@ def pinn(o):
     return live(o, net, loss, adam(o, net), 256)
 
 
+class Recurrent(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer, self.head = layer(128, 256), nn.Linear(256, CLASSES)
+
+    def forward(self, x):
+        return self.head(self.layer(x)[0][-1])
+
+
+def recurrent(layer):
+    def make(o):
+        net, x, y = Recurrent(layer), torch.randn(100, 32, 128), torch.randint(0, CLASSES, (32,))
+        return live(o, net, lambda net: F.cross_entropy(net(x), y), adam(o, net), 32)
+    return make
+
+
 WORKLOADS = {
     "op-chain": op_chain, "rl-mlp": rl_mlp, "pinn": pinn,
     "mlp-small": classify(lambda: perceptron(nn.ReLU, 784, 128, CLASSES), (64, 784)),
     "mlp-wide": classify(lambda: perceptron(nn.ReLU, 784, 512, 512, CLASSES), (128, 784)),
     "lenet": classify(lenet, (64, 1, 28, 28)), "cnn": classify(cnn, (64, 1, 28, 28)),
     "resnet18": classify(resnet18, (32, 3, 32, 32), sgd), "encoder": classify(Encoder, (8, 128, 256)),
+    "lstm": recurrent(nn.LSTM), "gru": recurrent(nn.GRU),
 }
 
 

@@ -7,6 +7,7 @@
 #include "bench.h"
 
 enum { CHAIN = 1000, RL_BATCH = 32, PINN_POINTS = 256, CLASSES = 10 };
+enum { RECURRENT_STEPS = 100, RECURRENT_BATCH = 32, RECURRENT_INPUTS = 128, RECURRENT_HIDDEN = 256 };
 
 static void use_adam(work *w)
 {
@@ -142,6 +143,33 @@ static void make_encoder(work *w)
         w->y = lg_randint(w->c, 0, CLASSES, LG_SHAPE(lg_size_of(w->x, 0)));
 }
 
+/* Maps y (T, N, H) to its last step. */
+static lg_tensor *last_step(lg_module *m, lg_list in, void *user)
+{
+        (void)m;
+        (void)user;
+        return lg_select(in.items[0], 0, -1);
+}
+
+static void make_recurrent(work *w, lg_module *layer)
+{
+        w->net = lg_nn_sequential(w->c, layer, lg_nn_module(w->c, "Last", .forward = last_step),
+                                  lg_nn_linear(w->c, RECURRENT_HIDDEN, CLASSES));
+        use_adam(w);
+        w->x = lg_normal(w->c, 0, 1, LG_SHAPE(RECURRENT_STEPS, RECURRENT_BATCH, RECURRENT_INPUTS));
+        w->y = lg_randint(w->c, 0, CLASSES, LG_SHAPE(RECURRENT_BATCH));
+}
+
+static void make_lstm(work *w)
+{
+        make_recurrent(w, lg_nn_lstm(w->c, RECURRENT_INPUTS, RECURRENT_HIDDEN));
+}
+
+static void make_gru(work *w)
+{
+        make_recurrent(w, lg_nn_gru(w->c, RECURRENT_INPUTS, RECURRENT_HIDDEN));
+}
+
 static void run_classify(work *w)
 {
         lg_tensor *loss = NULL;
@@ -204,6 +232,24 @@ static double flops_resnet18(void)
         return sum;
 }
 
+static double flops_recurrent(double gates)
+{
+        const double rows = RECURRENT_STEPS * RECURRENT_BATCH;
+        return dense(rows, RECURRENT_INPUTS, gates * RECURRENT_HIDDEN, true) +
+               dense(rows, RECURRENT_HIDDEN, gates * RECURRENT_HIDDEN, false) +
+               dense(RECURRENT_BATCH, RECURRENT_HIDDEN, CLASSES, false);
+}
+
+static double flops_lstm(void)
+{
+        return flops_recurrent(4);
+}
+
+static double flops_gru(void)
+{
+        return flops_recurrent(3);
+}
+
 const item workloads[] = {
         {"op-chain", "a scalar multiplication: recorded, differentiated, freed", WORKLOAD, make_chain, run_chain, CHAIN,
          NULL, 0, 0},
@@ -222,5 +268,9 @@ const item workloads[] = {
          1, flops_resnet18, 0, 0},
         {"encoder", "4 transformer layers of 256, 8 heads, 8 sequences of 128, Adam", WORKLOAD, make_encoder,
          run_classify, 1, encoder_flops, 0, 0},
+        {"lstm", "LSTM, 100 steps of 128 features to 256, batch 32, Adam", WORKLOAD, make_lstm, run_classify, 1,
+         flops_lstm, 0, 0},
+        {"gru", "GRU, 100 steps of 128 features to 256, batch 32, Adam", WORKLOAD, make_gru, run_classify, 1, flops_gru,
+         0, 0},
 };
 const int workload_count = sizeof workloads / sizeof *workloads;

@@ -23,12 +23,10 @@ typedef struct lg_attention_options {
         lg_tensor *mask LG_DEFAULT;
         lg_tensor *kv_lengths LG_DEFAULT; /* i64, one for each batch: later keys are hidden; default: none */
         double scale LG_DEFAULT;          /* factor of the scores; default 1 / sqrt(D); LG_ZERO for 0 */
-        double softcap LG_DEFAULT; /* c: scores become c tanh(score / c), before the mask; default: they do not */
-        double dropout LG_DEFAULT; /* probability that a weight becomes 0, see lg_dropout(); default 0 */
-        /* Query i sees keys j >= i + .offset - .window_left and j <= i + .offset + .window_right only. LG_ZERO_INT for
-         * 0; default: no limit. */
-        int64_t window_left LG_DEFAULT;
-        int64_t window_right LG_DEFAULT;
+        double softcap LG_DEFAULT;      /* c: scores become c tanh(score / c), before the mask; default: they do not */
+        double dropout LG_DEFAULT;      /* probability that a weight becomes 0, see lg_dropout(); default 0 */
+        int64_t window_left LG_DEFAULT; /* query i sees keys from i + .offset - this on; LG_ZERO_INT: 0; default: all */
+        int64_t window_right LG_DEFAULT; /* and keys up to i + .offset + this; LG_ZERO_INT: 0; default: all */
 } lg_attention_options;
 /* Computes softmax(scale q k^T + mask) v (PyTorch's F.scaled_dot_product_attention, ONNX's Attention). q is (...,
  * heads, T, D), k (..., kv_heads, S, D), v (..., kv_heads, S, E), the result (..., heads, T, E); leading dimensions
