@@ -153,6 +153,10 @@ reinforce)
         run "$(steps 50)"
         holds "$(last 'mean length') > 4 * 22"
         ;;
+seq2seq)
+        run "$(steps 400)"
+        holds "$(last right) > 0.9"
+        ;;
 threads)
         run "$(steps 10)"
         [ "$(grep -c ', weights equal$' "$work/out")" = 2 ] || complain 'the weights differ'

@@ -6,7 +6,7 @@
 typedef struct world {
         lg_ctx *c;
         lg_tensor *good, *freed, *index, *host;
-        lg_module *module, *attention, *encoder, *decoder, *transformer;
+        lg_module *module, *attention, *encoder, *decoder, *transformer, *rnn;
         lg_kv_cache *cache;
         lg_group *group;
         lg_optimizer *optimizer;
@@ -55,6 +55,7 @@ TEST_CASE(every_call)
         w.encoder = lg_nn_transformer_encoder(c, 4, 1, 1);
         w.decoder = lg_nn_transformer_decoder(c, 4, 1, 1);
         w.transformer = lg_nn_transformer(c, 4, 1, .encoder_layers = 1, .decoder_layers = 1);
+        w.rnn = lg_nn_lstm(c, 4, 2);
         w.cache = lg_kv_cache_new(w.attention, 1, 4);
         w.host = lg_ones(c, LG_SHAPE(1, 4), .device = lg_cpu());
         w.dataset = lg_dataset_list(c, LG_LIST(w.host));

@@ -92,7 +92,7 @@ typedef struct lg_run_attention_options {
  * q, k and v, or as k and v, is projected by one product. A query that sees no key has the attention 0. With .cache, S
  * counts the positions that were cached before, too, and .offset is their number; k and v may then both be NULL, which
  * appends nothing.
- * Example: lg_run_attention(m, x, x, x, .causal = true, .key_mask = seen) */
+ * Example: lg_run_attention(m, x, x, x, .key_mask = seen, .causal = true) */
 #define lg_run_attention(...)                                                                                          \
         LG_CALL4(lg_run_attention_with, lg_run_attention_options, lg_run_attention_takes_m_q_k_v, V, V, V, V,          \
                  __VA_ARGS__)
@@ -104,10 +104,11 @@ LG_API LG_NEW lg_tensor *lg_run_attention_with(lg_module *m, lg_tensor *q, lg_te
  * A model that generates a sequence runs on one new position at a time. A cache keeps the keys and values of the
  * positions before, so that each new one costs one position:
  *
- *     lg_kv_cache *cache = lg_kv_cache_new(gpt, 1, 1024);
+ *     lg_kv_cache *cache = lg_kv_cache_new(blocks, 1, 1024);
  *     lg_no_grad(c)
- *             for (...)
- *                     logits = ... lg_run_attention(m, x, x, x, .causal = true, .cache = cache) ...
+ *             while (lg_kv_cache_length(cache) < 1024 && !lg_error(c))
+ *                     x = next(lg_run_encoder(blocks, x, .causal = true, .cache = cache));
+ *     lg_kv_cache_free(cache);
  *
  * Each module of lg_nn_multihead_attention() inside the model has keys and values of its own in the cache.
  */
@@ -133,11 +134,13 @@ LG_API LG_NEW lg_kv_cache *lg_kv_cache_new_with(lg_module *m, int64_t batch, int
  * run with it, and 0 before. */
 LG_API int64_t lg_kv_cache_length(const lg_kv_cache *k);
 
-/* Empties the cache, which keeps its memory. */
+/* Empties the cache, which keeps its memory.
+ * Example: lg_kv_cache_reset(cache) */
 LG_API bool lg_kv_cache_reset(lg_kv_cache *k);
 
 /* Replaces sample i of the batch by sample index[i], for beam search. index is i64 (batch); an index outside of 0 to
- * batch - 1 fails as in lg_index_select(). */
+ * batch - 1 fails as in lg_index_select().
+ * Example: lg_kv_cache_select(cache, index) */
 LG_API bool lg_kv_cache_select(lg_kv_cache *k, lg_tensor *index);
 
 /* Frees a cache. lg_close() frees those that are left. */
@@ -157,16 +160,16 @@ LG_API void lg_kv_cache_free(lg_kv_cache *k);
 /* Options of the five functions below. */
 typedef struct lg_transformer_options {
         LG_OPTIONS_HEAD
+        int64_t encoder_layers LG_DEFAULT; /* of lg_nn_transformer() only; default 6; LG_ZERO_INT for 0 */
+        int64_t decoder_layers LG_DEFAULT; /* of lg_nn_transformer() only; default 6; LG_ZERO_INT for 0 */
         int64_t feedforward LG_DEFAULT;    /* size between the two linear layers; default 2048 */
         double dropout LG_DEFAULT;         /* probability of dropout in training mode; default 0.1; LG_ZERO for 0 */
         double eps LG_DEFAULT;             /* of the layer norms; default 1e-5; LG_ZERO for 0 */
         bool gelu LG_DEFAULT;              /* lg_gelu() between the linear layers; default: lg_relu() */
         bool norm_first LG_DEFAULT;        /* norms of inputs, not of sums; default false */
+        bool final_norm LG_DEFAULT;        /* a norm after the last layer of an encoder or decoder; default false */
         bool batch_first LG_DEFAULT;       /* tensors are (N, T, dim); default false, as in PyTorch */
         bool no_bias LG_DEFAULT;           /* without biases, those of the norms included; default false */
-        bool final_norm LG_DEFAULT;        /* a norm after the last layer of an encoder or decoder; default false */
-        int64_t encoder_layers LG_DEFAULT; /* of lg_nn_transformer() only; default 6; LG_ZERO_INT for 0 */
-        int64_t decoder_layers LG_DEFAULT; /* of lg_nn_transformer() only; default 6; LG_ZERO_INT for 0 */
         lg_dtype dtype LG_DEFAULT;         /* of the parameters; default LG_F32 */
         lg_device device LG_DEFAULT;       /* of the parameters; default: the context's default device */
 } lg_transformer_options;
@@ -187,8 +190,8 @@ LG_API LG_NEW lg_module *lg_nn_transformer_decoder_layer_with(lg_ctx *c, int64_t
                                                               const lg_transformer_options *options);
 
 /* Makes a stack of 0 to 10000 such layers, "layers.0", "layers.1", ..., and with .final_norm a layer norm "norm". The
- * layers begin with different random values. (PyTorch's TransformerEncoder copies one layer, so all its layers begin
- * equal.) Example: lg_nn_transformer_encoder(c, 256, 4, 6, .norm_first = true, .final_norm = true) Example:
+ * layers begin with different random values, whereas PyTorch's TransformerEncoder copies one layer.
+ * Examples: lg_nn_transformer_encoder(c, 256, 4, 6, .norm_first = true, .final_norm = true),
  * lg_nn_transformer_decoder(c, 256, 4, 6, .batch_first = true) */
 #define lg_nn_transformer_encoder(...)                                                                                 \
         LG_CALL4(lg_nn_transformer_encoder_with, lg_transformer_options,                                               \
@@ -253,7 +256,7 @@ typedef struct lg_run_transformer_options {
 } lg_run_transformer_options;
 /* Runs a module of lg_nn_transformer(), as a forward of m. To generate, run its encoder once, by lg_run_encoder() of
  * lg_child_named(m, "encoder"), and its decoder with a cache.
- * Example: lg_run_transformer(m, source, target, .causal = true, .source_key_mask = seen, .memory_key_mask = seen) */
+ * Example: lg_run_transformer(m, source, target, .source_key_mask = seen, .causal = true, .memory_key_mask = seen) */
 #define lg_run_transformer(...)                                                                                        \
         LG_CALL3(lg_run_transformer_with, lg_run_transformer_options, lg_run_transformer_takes_m_source_target, V, V,  \
                  V, __VA_ARGS__)

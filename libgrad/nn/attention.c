@@ -115,6 +115,23 @@ static lg_tensor *weigh(lg_tensor *const h[3], const lg_attention_options *o, lg
         return lg_reshape(lg_matmul(groups, h[2]), LG_SHAPE(n[0], n[1], n[2], h[2]->at.shape.size[3]));
 }
 
+/* Returns whether there is one query for many keys, all of which it sees, as where a cache is used. */
+static bool is_step(lg_tensor *const h[3], const lg_attention_options *o)
+{
+        const lg_dtype dtype = h[0]->at.dtype;
+        return h[0]->at.shape.size[2] == 1 && h[1]->at.shape.size[2] > 0 && !o->mask && !o->dropout &&
+               !h[0]->ctx->recording && (dtype == LG_F32 || dtype == LG_F64);
+}
+
+/* Computes the attention of one query for each head as two products, which read the keys and values in place. */
+static lg_tensor *attend_step(lg_tensor *const h[3])
+{
+        const int64_t *n = h[0]->at.shape.size, kv = h[1]->at.shape.size[1];
+        lg_tensor *q = lg_mul_scalar(h[0], 1 / sqrt((double)n[3]));
+        lg_tensor *scores = lg_matmul(lg_reshape(q, LG_SHAPE(n[0], kv, n[1] / kv, n[3])), lg_transpose(h[1], 2, 3));
+        return lg_reshape(lg_matmul(lg_softmax(scores, 3), h[2]), h[0]->at.shape);
+}
+
 /* Runs on inputs with a batch. */
 static bool run_batched(lg_module *m, const arguments *a, lg_outputs *ret)
 {
@@ -129,7 +146,9 @@ static bool run_batched(lg_module *m, const arguments *a, lg_outputs *ret)
                                         .offset = past,
                                         .mask = mask,
                                         .dropout = m->training ? s->o.dropout : 0};
-        lg_tensor *y = a->o.weights ? weigh(h, &o, &weights) : lg_attention_with(h[0], h[1], h[2], &o);
+        lg_tensor *y = a->o.weights                   ? weigh(h, &o, &weights)
+                       : a->o.cache && is_step(h, &o) ? attend_step(h)
+                                                      : lg_attention_with(h[0], h[1], h[2], &o);
         y = lg_forward(lg_child(m, 0), join_heads(s, y));
         if (a->o.weights && !a->o.per_head)
                 weights = lg_mean(weights, .dims = LG_DIMS(1));

@@ -5,8 +5,8 @@
  *
  *     cc -std=c11 gpt.c $(pkg-config --cflags --libs libgrad) -lm && ./a.out FILE [EPOCHS]
  * ends with a loss and a continuation of "The":
- *     epoch 20  loss 1.232
- *     The Nacatebe acch. `lg_dem = RClg_ch_mrabrabe` andefo `lg_forw`, and(` libe)` lis and or mket);
+ *     epoch 20  loss 1.206
+ *     The queypling manges and tensort  ts bysmaters firents gradorch lasle, strrogreps. A cromput's or
  */
 #include <grad.h>
 #include <stdlib.h>
@@ -30,8 +30,8 @@ static lg_module *make_gpt(lg_ctx *c, lg_kv_cache **cache)
         lg_module_add(gpt, "bytes", lg_nn_embedding(c, 256, DIM));
         lg_module_add_parameter(gpt, "positions", lg_normal(c, 0, 1, LG_SHAPE(LENGTH, DIM)));
         lg_module_add(gpt, "blocks",
-                      lg_nn_transformer_encoder(c, DIM, HEADS, LAYERS, .feedforward = 4 * DIM, .gelu = true,
-                                                .norm_first = true, .final_norm = true, .dropout = LG_ZERO,
+                      lg_nn_transformer_encoder(c, DIM, HEADS, LAYERS, .feedforward = 4 * DIM, .dropout = LG_ZERO,
+                                                .gelu = true, .norm_first = true, .final_norm = true,
                                                 .batch_first = true));
         lg_module_add(gpt, "head", lg_nn_linear(c, DIM, 256));
         return gpt;

@@ -3,7 +3,9 @@
  * twins load MODEL DTYPE WEIGHTS IMAGES RESULT [NAME NAME]...: reads the weights that PyTorch wrote, with each first
  * name changed to the second; RESULT gets the logits of the tensor "images" in IMAGES.
  * twins train MODEL DTYPE WEIGHTS IMAGES RESULT: trains STEPS steps and writes the weights; then the same.
- * twins dtypes FROM TO: reads eight tensors and writes them again, from the formula that twins.py has, too.
+ * twins sequences MODULE WEIGHTS INPUTS RESULT NEW: a module on the tensors "x", "k" and "v" of INPUTS, with weights
+ * that PyTorch wrote and with weights of its own, which NEW gets; RESULT gets both results. twins dtypes FROM TO: reads
+ * eight tensors and writes them again, from the formula that twins.py has, too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +20,15 @@
 static lg_dtype dtype;
 #undef lg_nn_conv2d
 #define lg_nn_conv2d(...)                                                                                              \
-        LG_CALL4(lg_nn_conv2d_with, lg_conv2d_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, C, I, I, I,           \
+        LG_CALL4(lg_nn_conv2d_with, lg_conv2d_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, V, I, I, I,           \
                  __VA_ARGS__, .dtype = dtype)
 #undef lg_nn_linear
 #define lg_nn_linear(...)                                                                                              \
-        LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, C, I, I, __VA_ARGS__,              \
+        LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, V, I, I, __VA_ARGS__,              \
                  .dtype = dtype)
 #undef lg_nn_batch_norm2d
 #define lg_nn_batch_norm2d(...)                                                                                        \
-        LG_CALL2(lg_nn_batch_norm2d_with, lg_batch_norm_layer_options, lg_nn_batch_norm2d_takes_c_channels, C, I,      \
+        LG_CALL2(lg_nn_batch_norm2d_with, lg_batch_norm_layer_options, lg_nn_batch_norm2d_takes_c_channels, V, I,      \
                  __VA_ARGS__, .dtype = dtype)
 #include "../../models/lenet.c"
 #include "../../models/resnet.c"
@@ -95,6 +97,39 @@ static void compare(lg_ctx *c, int argc, char **argv)
         evaluate(c, net, argv[5], argv[6]);
 }
 
+/* ---- attention and transformers ---- */
+
+static lg_module *make_sequences(lg_ctx *c, const char *module)
+{
+        if (!strcmp(module, "attention"))
+                return lg_nn_multihead_attention(c, 16, 4);
+        if (!strcmp(module, "attention-sizes"))
+                return lg_nn_multihead_attention(c, 16, 4, .kdim = 12, .vdim = 20);
+        return lg_nn_transformer(c, 16, 4, .encoder_layers = 2, .decoder_layers = 1, .feedforward = 24,
+                                 .norm_first = !strcmp(module, "transformer-pre"));
+}
+
+static lg_tensor *run_sequences(lg_ctx *c, lg_module *m, const char *inputs)
+{
+        lg_tensor *x = get(c, inputs, "x", LG_F32), *k = get(c, inputs, "k", LG_F32);
+        lg_train(m, false);
+        return lg_has_child(m, "decoder") ? lg_forward(m, x, k) : lg_forward(m, x, k, get(c, inputs, "v", LG_F32));
+}
+
+static void sequences(lg_ctx *c, char **argv)
+{
+        lg_module *theirs = make_sequences(c, argv[2]), *ours = make_sequences(c, argv[2]);
+        lg_module *file = lg_nn_module(c, "Result");
+        lg_load(theirs, argv[3]);
+        lg_save(ours, argv[6]);
+        lg_no_grad(c)
+        {
+                lg_module_add_buffer(file, "theirs", lg_contiguous(run_sequences(c, theirs, argv[4])));
+                lg_module_add_buffer(file, "ours", lg_contiguous(run_sequences(c, ours, argv[4])));
+        }
+        lg_save(file, argv[5]);
+}
+
 /* ---- dtypes ---- */
 
 #define NUMBERS 40
@@ -144,6 +179,8 @@ int main(int argc, char **argv)
         lg_set_default_device(c, lg_parse_device(c, device ? device : "cpu"));
         if (argc == 4 && !strcmp(argv[1], "dtypes"))
                 exchange(c, argv[2], argv[3]);
+        else if (argc == 7 && !strcmp(argv[1], "sequences"))
+                sequences(c, argv);
         else if (argc >= 7)
                 compare(c, argc, argv);
         else

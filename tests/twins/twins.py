@@ -125,6 +125,32 @@ def by_other_names(net, wanted):
     check("resnet18 in f32, by torchvision's names", load_file(at("result"))["logits"], wanted, LIMITS["f32"])
 
 
+def sequences():
+    """Attention and transformers: names and shapes of all weights, and results by weights of either."""
+    x, k = torch.randn(5, 3, 16), torch.randn(7, 3, 16)
+    for name, make, inputs in (("attention", lambda: torch.nn.MultiheadAttention(16, 4), (x, k, k)),
+                               ("attention-sizes", lambda: torch.nn.MultiheadAttention(16, 4, kdim=12, vdim=20),
+                                (x, torch.randn(7, 3, 12), torch.randn(7, 3, 20))),
+                               ("transformer", lambda: torch.nn.Transformer(16, 4, 2, 1, 24), (x, k)),
+                               ("transformer-pre", lambda: torch.nn.Transformer(16, 4, 2, 1, 24, norm_first=True), (x, k))):
+        net = make().eval()
+        for p in net.parameters():
+            torch.nn.init.normal_(p, 0, 0.3)
+        save_file(net.state_dict(), at("weights"))
+        save_file({key: value.clone() for key, value in zip("xkv", inputs)}, at("inputs"))
+        run("sequences", name, at("weights"), at("inputs"), at("result"), at("new"))
+        got = load_file(at("result"))
+        for which in "theirs", "ours":
+            if which == "ours":
+                net.load_state_dict(load_file(at("new")))  # strict: no name is missing or left over
+            with torch.no_grad():
+                wanted = net(*inputs)
+            wanted = wanted[0] if isinstance(wanted, tuple) else wanted
+            error = ((got[which] - wanted).abs().max() / max(1.0, wanted.abs().max())).item()
+            print(f"{name}, {which} weights: largest error {error:.1e}", flush=True)
+            assert got[which].shape == wanted.shape and error <= 1e-5, (name, which)
+
+
 def bits(name, dtype):
     count = 40 * dtype.itemsize
     k = numpy.arange(count)
@@ -145,6 +171,7 @@ def dtypes():
 
 with tempfile.TemporaryDirectory() as work:
     dtypes()
+    sequences()
     for name, make, count in ("lenet", models.lenet, 1000), ("resnet18", models.resnet18, int(os.environ.get("LG_TEST_IMAGES", 25))):
         images = put_images(at("images"), count)
         for dtype in LIMITS:

@@ -15,7 +15,8 @@ typedef struct work {
         lg_optimizer *opt;
 } work;
 
-typedef enum place { WORKLOAD, IN_CACHE, IN_MEMORY } place;
+/* LARGE: a workload that is chosen by its name only. */
+typedef enum place { WORKLOAD, LARGE, IN_CACHE, IN_MEMORY } place;
 
 /* An item to measure: a training step, or a kernel on arrays of one size. Only run is timed. */
 typedef struct item {
@@ -31,8 +32,8 @@ typedef struct item {
 
 /* Returns all items, which are in static storage, and stores their number in *ret_count. */
 const item *items_all(int *ret_count);
-/* Returns whether comma-separated names choose the item; NULL chooses all. A name may be a group's, or a kernel's
- * without the size. */
+/* Returns whether comma-separated names choose the item; NULL chooses all but large ones. A name may be a group's, or a
+ * kernel's without the size. */
 bool item_chosen(const item *it, const char *names);
 /* Returns the first name that chooses no item, as a new string for the caller to free, or NULL if there is none. */
 char *items_unknown(const char *names);
@@ -42,6 +43,9 @@ extern const int workload_count;
 lg_module *encoder_new(lg_ctx *c);
 double encoder_flops(void);
 lg_tensor *encoder_input(lg_ctx *c);
+lg_module *gpt_new(lg_ctx *c);
+lg_tensor *gpt_tokens(lg_ctx *c, int64_t batch, int64_t length);
+double gpt_flops(double batch, double length);
 
 /* A kernel, which is measured on arrays that fit in the cache and on large ones. */
 typedef struct kernel {

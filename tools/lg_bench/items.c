@@ -31,7 +31,7 @@ const item *items_all(int *ret_count)
 static bool named(const item *it, const char *name, size_t length)
 {
         const char *slash = strchr(it->name, '/');
-        const char *group = it->place == WORKLOAD ? "workloads" : "kernels";
+        const char *group = it->place == WORKLOAD ? "workloads" : it->place == LARGE ? "large" : "kernels";
         if (slash && (size_t)(slash - it->name) == length && !strncmp(it->name, name, length))
                 return true;
         return (strlen(it->name) == length && !strncmp(it->name, name, length)) ||
@@ -46,7 +46,7 @@ bool item_chosen(const item *it, const char *names)
                         return true;
                 name = name[length] ? name + length + 1 : NULL;
         }
-        return !names;
+        return !names && it->place != LARGE;
 }
 
 char *items_unknown(const char *names)

@@ -8,7 +8,7 @@
 
 static const char help[] =
         "lg-bench [OPTION]... - measures training steps and kernels of libgrad\n"
-        "  --only NAMES   of these items alone: \"lenet,gelu/cache,softmax\"; groups: workloads, kernels\n"
+        "  --only NAMES   of these items alone: \"lenet,gelu/cache,softmax\"; groups: workloads, large, kernels\n"
         "  --threads N    threads of a kernel; 0: as many as there are cores (default)\n"
         "  --device D     cpu (default), cuda, cuda:1\n"
         "  --amp DTYPE    bf16 or f16: the forward and the loss of training steps inside lg_autocast()\n"
@@ -87,7 +87,7 @@ static bool check_names(const char *names)
         char *unknown = items_unknown(names);
         if (!unknown)
                 return true;
-        fprintf(stderr, "lg-bench: there is no item \"%s\"; there are: workloads, kernels, ", unknown);
+        fprintf(stderr, "lg-bench: there is no item \"%s\"; there are: workloads, large, kernels, ", unknown);
         print_names(stderr, false, NULL);
         free(unknown);
         return false;

@@ -69,27 +69,41 @@ def resnet18():
 
 
 class Layer(nn.Module):
-    def __init__(self, dim=256, heads=8):
+    """By hand, since nn.TransformerEncoderLayer is slower where it trains."""
+    def __init__(self, dim, heads, causal):
         super().__init__()
-        self.heads, self.norm1, self.norm2 = heads, nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.heads, self.causal, self.norm1, self.norm2 = heads, causal, nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
         self.mlp = nn.Sequential(nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim))
 
     def forward(self, x):
         n, t, d = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(n, t, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
-        x = x + self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(n, t, d))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        x = x + self.out(y.transpose(1, 2).reshape(n, t, d))
         return x + self.mlp(self.norm2(x))
 
 
 class Encoder(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(*(Layer() for _ in range(4)))
+        self.layers = nn.Sequential(*(Layer(256, 8, False) for _ in range(4)))
         self.norm, self.head = nn.LayerNorm(256), nn.Linear(256, CLASSES)
 
     def forward(self, x):
         return self.head(self.norm(self.layers(x)).mean(1))
+
+
+class GPT(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(50257, 768), nn.Parameter(0.02 * torch.randn(1024, 768))
+        nn.init.normal_(self.tokens.weight, 0, 0.02)
+        self.layers, self.norm = nn.Sequential(*(Layer(768, 12, True) for _ in range(12))), nn.LayerNorm(768)
+
+    def forward(self, x):
+        y = self.norm(self.layers(self.tokens(x) + self.positions[:x.shape[1]]))
+        return F.linear(y.flatten(0, 1), self.tokens.weight)
 
 
 # ---- training steps ----
@@ -182,12 +196,32 @@ def recurrent(layer):
     return make
 
 
+def attention(o):
+    q, k, v = (torch.randn(1, 8, 1024, 64, requires_grad=True) for _ in range(3))
+    g = torch.randn(1, 8, 1024, 64)
+
+    def step():
+        with o.autocast():
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y.backward(g.to(y.dtype))
+        q.grad = k.grad = v.grad = None
+    return peer.Live(step, wait=o.wait)
+
+
+def gpt(batch, length):
+    def make(o):
+        net, x, y = GPT(), torch.randint(0, 50257, (batch, length)), torch.randint(0, 50257, (batch * length,))
+        return live(o, net, lambda net: F.cross_entropy(net(x), y), adam(o, net), batch)
+    return make
+
+
 WORKLOADS = {
     "op-chain": op_chain, "rl-mlp": rl_mlp, "pinn": pinn,
     "mlp-small": classify(lambda: perceptron(nn.ReLU, 784, 128, CLASSES), (64, 784)),
     "mlp-wide": classify(lambda: perceptron(nn.ReLU, 784, 512, 512, CLASSES), (128, 784)),
     "lenet": classify(lenet, (64, 1, 28, 28)), "cnn": classify(cnn, (64, 1, 28, 28)),
     "resnet18": classify(resnet18, (32, 3, 32, 32), sgd), "encoder": classify(Encoder, (8, 128, 256)),
+    "attention": attention, "gpt-1x1024": gpt(1, 1024), "gpt-4x64": gpt(4, 64),
     "lstm": recurrent(nn.LSTM), "gru": recurrent(nn.GRU),
 }
 

@@ -170,6 +170,63 @@ static void make_gru(work *w)
         make_recurrent(w, lg_nn_gru(w->c, RECURRENT_INPUTS, RECURRENT_HIDDEN));
 }
 
+/* ---- attention: (1, 8, 1024, 64), causal, forward and backward ---- */
+
+enum { ATTENTION_HEADS = 8, ATTENTION_LENGTH = 1024, ATTENTION_HEAD = 64 };
+
+static void make_attention(work *w)
+{
+        lg_tensor **const all[] = {&w->x, &w->y, &w->w, &w->g};
+        for (int i = 0; i < 4; i++)
+                *all[i] = lg_normal(w->c, 0, 1, LG_SHAPE(1, ATTENTION_HEADS, ATTENTION_LENGTH, ATTENTION_HEAD),
+                                    .requires_grad = i < 3);
+}
+
+static void run_attention(work *w)
+{
+        lg_tensor *y = NULL;
+        lg_autocast(w->c, w->amp) y = lg_attention(w->x, w->y, w->w, .causal = true);
+        lg_backward(y, .grad = lg_cast(w->g, lg_dtype_of(y)));
+        lg_clear_grad(w->x);
+        lg_clear_grad(w->y);
+        lg_clear_grad(w->w);
+}
+
+static double flops_attention(void)
+{
+        return 3.5 * 2 * ATTENTION_HEADS * ATTENTION_LENGTH * ATTENTION_LENGTH * ATTENTION_HEAD;
+}
+
+/* ---- a GPT of 124 million parameters ---- */
+
+static void make_gpt(work *w, int64_t batch, int64_t length)
+{
+        w->net = gpt_new(w->c);
+        use_adam(w);
+        w->x = gpt_tokens(w->c, batch, length);
+        w->y = lg_flatten(gpt_tokens(w->c, batch, length));
+}
+
+static void make_gpt_long(work *w)
+{
+        make_gpt(w, 1, 1024);
+}
+
+static void make_gpt_short(work *w)
+{
+        make_gpt(w, 4, 64);
+}
+
+static double flops_gpt_long(void)
+{
+        return gpt_flops(1, 1024);
+}
+
+static double flops_gpt_short(void)
+{
+        return gpt_flops(4, 64);
+}
+
 static void run_classify(work *w)
 {
         lg_tensor *loss = NULL;
@@ -268,6 +325,11 @@ const item workloads[] = {
          1, flops_resnet18, 0, 0},
         {"encoder", "4 transformer layers of 256, 8 heads, 8 sequences of 128, Adam", WORKLOAD, make_encoder,
          run_classify, 1, encoder_flops, 0, 0},
+        {"attention", "causal attention, 8 heads of 64, 1024 positions, forward and backward", WORKLOAD, make_attention,
+         run_attention, 1, flops_attention, 0, 0},
+        {"gpt-1x1024", "a GPT of 124 million parameters, 1 sequence of 1024, Adam", LARGE, make_gpt_long, run_classify,
+         1, flops_gpt_long, 0, 0},
+        {"gpt-4x64", "the same, 4 sequences of 64", LARGE, make_gpt_short, run_classify, 1, flops_gpt_short, 0, 0},
         {"lstm", "LSTM, 100 steps of 128 features to 256, batch 32, Adam", WORKLOAD, make_lstm, run_classify, 1,
          flops_lstm, 0, 0},
         {"gru", "GRU, 100 steps of 128 features to 256, batch 32, Adam", WORKLOAD, make_gru, run_classify, 1, flops_gru,
