@@ -85,6 +85,7 @@
 #include "grad/check.h"
 #include "grad/nn.h"
 #include "grad/layers.h"
+#include "grad/recurrent.h"
 #include "grad/init.h"
 #include "grad/optim.h"
 #include "grad/schedule.h"

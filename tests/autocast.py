@@ -21,6 +21,7 @@ CALLS = {
     "conv2d": lambda x, y, i: torch.conv2d(x[None], y.reshape(4, 2, 2, 2)),
     "conv_transpose1d": lambda x, y, i: torch.conv_transpose1d(x, y.reshape(4, 4, 2)),
     "conv_transpose2d": lambda x, y, i: torch.conv_transpose2d(x[None], y.reshape(2, 4, 2, 2)),
+    "attention": lambda x, y, i: F.scaled_dot_product_attention(x[None], y[None], y[None]),
     "linear": lambda x, y, i: F.linear(x, y[0]),
     "prelu": lambda x, y, i: F.prelu(x, y[0, 0]),
     "layer_norm": lambda x, y, i: F.layer_norm(x, (4,)),

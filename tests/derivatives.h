@@ -2,7 +2,7 @@
 #ifndef LG_TEST_DERIVATIVES_H
 #define LG_TEST_DERIVATIVES_H
 
-#include "../libgrad/graph/op.h"
+#include "../libgrad/ops/recurrent.h"
 #include "test.h"
 
 #define MOST_VALUES 80
@@ -90,6 +90,41 @@ static lg_tensor *convolved(lg_tensor *x, lg_tensor *w)
 static lg_tensor *convolved_by(lg_tensor *w, lg_tensor *x)
 {
         return convolved(x, w);
+}
+
+static lg_tensor *recurrent_part(lg_tensor *all, int64_t *at, lg_shape shape)
+{
+        int64_t n = 1;
+        for (int i = 0; i < shape.ndim; i++)
+                n *= shape.size[i];
+        *at += n;
+        return lg_reshape(lg_slice(all, 0, *at - n, *at), shape);
+}
+
+/* recurrent: y and the last states in one row, of 2 units, or with `projected` of 3 and states of 2. `states` has h0
+ * and then c0, or is NULL; all is w_ih, w_hh, both biases and w_hr, in a row. */
+static lg_tensor *recurrent_row(int kind, bool reverse, bool projected, lg_tensor *lengths, lg_tensor *x,
+                                lg_tensor *states, lg_tensor *all)
+{
+        const int64_t gates = lg__recurrent_gates(kind), hidden = projected ? 3 : 2, in = lg_size_of(x, 2);
+        const int64_t down = gates * hidden, n = lg_size_of(x, 1);
+        int64_t at = 0;
+#define NEXT(...) recurrent_part(all, &at, LG_SHAPE(__VA_ARGS__))
+        lg__recurrent_layer l = {.kind = (lg_recurrent_kind)kind, .reverse = reverse};
+        l.w_ih = NEXT(down, in);
+        l.w_hh = NEXT(down, 2);
+        if (lg_numel(all) > at) {
+                l.b_ih = NEXT(down);
+                l.b_hh = NEXT(down);
+        }
+        l.w_hr = projected ? NEXT(2, hidden) : NULL;
+#undef NEXT
+        at = 0;
+        l.h0 = states ? recurrent_part(states, &at, LG_SHAPE(n, 2)) : NULL;
+        l.c0 = states && kind == LG_RECURRENT_LSTM ? recurrent_part(states, &at, LG_SHAPE(n, hidden)) : NULL;
+        l.lengths = lengths ? lg_to(lengths, lg_device_of(x)) : NULL;
+        lg_tensor *h = NULL, *c = NULL, *y = lg__recurrent(x, &l, &h, &c);
+        return lg_cat(LG_LIST(lg_flatten(y), lg_flatten(h), lg_flatten(c)), 0);
 }
 
 /* cast from x's dtype to the same one, which lg_cast leaves out: the op of another cast to it, on x. */

@@ -112,6 +112,10 @@ gru)
         run "$text" "$(steps 3)"
         holds "$(last after) < 0.6 * $(last before)"
         ;;
+lstm)
+        run "$(steps 400)"
+        holds "$(last after) < 0.1 * $(last before)"
+        ;;
 maml)
         run "$(steps 500)"
         holds "$(last after) < 0.5 * $(last adaptation)"

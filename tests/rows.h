@@ -53,6 +53,8 @@ static void want(shapes *s, int count, const lg_shape *shape)
 #define V(...)                                                                                                         \
         lg_from(c, ((const double[]){__VA_ARGS__}), LG_SHAPE(sizeof((double[]){__VA_ARGS__}) / sizeof(double)),        \
                 .dtype = LG_F64)
+#define CONDITION(n)                                                                                                   \
+        lg_from(c, ((const bool[]){1, 0, 0, 1, 1, 0, 1, 0, 1, 1, 0, 0}), LG_SHAPE(n, 12 / n), .dtype = LG_BOOL)
 #define NO_CASES
 #define CASE(expression, ...)                                                                                          \
         if (k == n++) {                                                                                                \
@@ -92,8 +94,6 @@ static const struct block {
         CASE(call, S(3, 1, 2), S(4, 1))                                                                                \
         CASE(call, S(3), LG_SHAPE_0D)                                                                                  \
         CASE(call, LG_SHAPE_0D, S(2, 3)) CASE(call, S(0, 3), S(3)) CASE(call, S(1, 3), S(4, 1))
-#define CONDITION(n)                                                                                                   \
-        lg_from(c, ((const bool[]){1, 0, 0, 1, 1, 0, 1, 0, 1, 1, 0, 0}), LG_SHAPE(n, 12 / n), .dtype = LG_BOOL)
 #define TERNARY_CASES(name)                                                                                            \
         CASE(lg_##name(CONDITION(3), X(0), X(1)), S(3, 4), S(3, 4))                                                    \
         CASE(lg_##name(CONDITION(3), X(0), X(1)), S(3, 1), S(4))                                                       \

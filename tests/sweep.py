@@ -14,7 +14,7 @@ import declarations  # noqa: E402
 # Arguments by type, or by function and name where the type's would not do.
 VALUES = {
     'lg_ctx *': 'w->c', 'lg_module *': 'w->module', 'lg_group *': 'w->group', 'lg_optimizer *': 'w->optimizer',
-    'lg_dataset *': 'w->dataset', 'lg_scaler *': 'w->scaler', 'lg_outputs *': '&w->outputs', 'FILE *': 'w->nowhere',
+    'lg_dataset *': 'w->dataset', 'lg_scaler *': 'w->scaler', 'lg_kv_cache *': 'w->cache', 'lg_outputs *': '&w->outputs', 'FILE *': 'w->nowhere',
     'void *': 'w->memory',
     'const void *': 'w->memory', 'lg_tensor **': 'w->room', 'lg_hook_fn *': 'hook', 'lg_function *': 'check',
     'const char *': '"name"', 'bool': 'true', 'int': '0', 'int64_t': '1', 'size_t': 'sizeof w->memory', 'double': '0.5',
@@ -25,6 +25,8 @@ TENSORS = {'lg_tensor *': '{}', 'const lg_tensor *': '{}', 'lg_list': 'LG_LIST({
            'lg_tensor *const *': '(lg_tensor *[]){{{}, LG_END}}'}
 FORWARD = 'LG_OPTIONS(lg_custom_options, .forward = forward, .backward = forward)'
 SPECIAL = {('lg_custom_with', 'options'): FORWARD, ('lg_nll_with', 'target'): 'w->index',
+           ('lg_run_attention_with', 'm'): 'w->attention', ('lg_run_encoder_with', 'm'): 'w->encoder',
+           ('lg_run_decoder_with', 'm'): 'w->decoder', ('lg_run_transformer_with', 'm'): 'w->transformer',
            ('lg_dataset_tensors_with', 'x'): 'w->host',
            ('lg_forward_params_list', 'params'): 'lg_parameters(w->module)',
            ('lg_forward_all_list', 'size'): 'sizeof w->outputs', ('lg_group_norm_with', 'groups'): '1',

@@ -202,6 +202,10 @@ static const attention_case cases[] = {
         {1, 1, 1, 3, 5, 1, 1, .dropout = 1},
         {1, 1, 1, 1, 1, 1, 1, .causal = true},
         {1, 4, 2, 40, 600, 16, 16, .causal = true, .offset = 560},
+        {1, 6, 1, 10, 130, 8, 8, .causal = true, .offset = 120, .packed = true},
+        {2, 8, 2, 10, 200, 8, 4, .mask = 1},
+        {1, 2, 1, 3, 1028, 4, 4, .dropout = 0.2, .softcap = 3},
+        {1, 2, 1, 3, 1031, 4, 4, .causal = true, .offset = 1028, .left = 1026},
         {2, 2, 2, 0, 5, 4, 4, .causal = true},
         {2, 2, 2, 5, 0, 4, 4, .causal = false},
         {2, 2, 2, 5, 6, 0, 4, .scale = 1},
@@ -217,5 +221,198 @@ TEST_CASE(beside_loops)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
                 for (int d = 0; d < 4; d++)
                         run(c, &cases[i], dtypes[d], limits[d]);
+        lg_close(c);
+}
+
+static lg_tensor *of_shape(lg_ctx *c, lg_shape s)
+{
+        return lg_normal(c, 0, 1, s, .dtype = LG_F64);
+}
+
+/* Leading dimensions broadcast, and missing ones are 1: the values are those of each part. */
+TEST_CASE(leading_dimensions)
+{
+        lg_ctx *c = open_ctx();
+        double ref[MOST / 64];
+        lg_tensor *q = of_shape(c, LG_SHAPE(2, 3, 4, 5, 6)), *k = of_shape(c, LG_SHAPE(3, 2, 7, 6)),
+                  *v = of_shape(c, LG_SHAPE(2, 1, 2, 7, 8));
+        lg_tensor *mask = lg_gt_scalar(of_shape(c, LG_SHAPE(2, 1, 1, 5, 7)), -1);
+        lg_tensor *y = lg_attention(q, k, v, .mask = mask);
+        for (int i = 0; i < 2; i++)
+                for (int j = 0; j < 3; j++) {
+                        lg_tensor *one = lg_attention(lg_select(lg_select(q, 0, i), 0, j), lg_select(k, 0, j),
+                                                      lg_select(lg_select(v, 0, i), 0, 0),
+                                                      .mask = lg_select(lg_select(lg_select(mask, 0, i), 0, 0), 0, 0));
+                        const int64_t n = read_all(one, ref, MOST / 64);
+                        assert_values(lg_select(lg_select(y, 0, i), 0, j), ref, n, 1e-14);
+                }
+        lg_tensor *flat =
+                lg_attention(lg_select(lg_select(lg_select(q, 0, 0), 0, 0), 0, 0), lg_select(lg_select(k, 0, 0), 0, 0),
+                             lg_select(lg_select(lg_select(v, 0, 0), 0, 0), 0, 0),
+                             .mask = lg_select(lg_select(lg_select(mask, 0, 0), 0, 0), 0, 0));
+        assert_int_equal(lg_ndim_of(flat), 2);
+        read_all(lg_select(lg_select(lg_select(y, 0, 0), 0, 0), 0, 0), ref, MOST / 64);
+        assert_values(flat, ref, 5 * 8, 1e-14);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* Operands whose rows, heads or batches are one row in memory, or do not lie in rows, give what copies of them do. */
+TEST_CASE(strided_operands)
+{
+        lg_ctx *c = open_ctx();
+        double ref[4][256];
+        for (int whole = 0; whole < 2; whole++) {
+                lg_seed(c, 3);
+                lg_tensor *from[3] = {of_shape(c, LG_SHAPE(2, 1, 1, 4)), of_shape(c, LG_SHAPE(2, 2, 4, 6)),
+                                      of_shape(c, LG_SHAPE(1, 2, 6, 3))};
+                for (int i = 0; i < 3; i++)
+                        lg_set_requires_grad(from[i], true);
+                lg_tensor *t[3] = {lg_expand(from[0], LG_SHAPE(2, 4, 5, 4)), lg_transpose(from[1], 2, 3),
+                                   lg_expand(from[2], LG_SHAPE(2, 2, 6, 3))};
+                for (int i = 0; i < 3; i++)
+                        t[i] = whole ? lg_contiguous(t[i]) : t[i];
+                lg_tensor *y[4] = {lg_attention(t[0], t[1], t[2], .causal = true)};
+                lg_grad(LG_LIST(lg_sum(lg_square(y[0]))), LG_LIST(from[0], from[1], from[2]), .result = y + 1);
+                assert_ok(c);
+                for (int i = 0; i < 4; i++) {
+                        if (whole)
+                                assert_values(y[i], ref[i], lg_numel(y[i]), 1e-14);
+                        else
+                                read_all(y[i], ref[i], 256);
+                }
+        }
+        lg_close(c);
+}
+
+/* Heads that are views of (batch, positions, heads, elements) come back in that order: joining them copies nothing. */
+TEST_CASE(order_of_the_result)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *packed = lg_normal(c, 0, 1, LG_SHAPE(2, 9, 3, 4, 8), .requires_grad = true);
+        lg_tensor *heads = lg_permute(packed, LG_DIMS(2, 0, 3, 1, 4)), *part[3];
+        for (int i = 0; i < 3; i++)
+                part[i] = lg_select(heads, 0, i);
+        lg_tensor *y = lg_permute(lg_attention(part[0], part[1], part[2], .causal = true), LG_DIMS(0, 2, 1, 3));
+        assert_true(lg_is_contiguous(y));
+        lg_backward(lg_sum(y));
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* The derivative by a kernel gives what that of the formulas gives, a mask's gradient beside it. */
+TEST_CASE(gradient_of_a_mask)
+{
+        lg_ctx *c = open_ctx();
+        double ref[4][256];
+        lg_tensor *t[4] = {of_shape(c, LG_SHAPE(2, 2, 5, 4)), of_shape(c, LG_SHAPE(2, 2, 6, 4)),
+                           of_shape(c, LG_SHAPE(2, 2, 6, 4)), of_shape(c, LG_SHAPE(2, 1, 1, 6))};
+        for (int i = 0; i < 4; i++)
+                lg_set_requires_grad(t[i], true);
+        for (int whole = 0; whole < 2; whole++) {
+                lg_tensor *g[4] = {NULL};
+                lg_tensor *y =
+                        lg_sum(lg_square(lg_attention(t[0], t[1], t[2], .mask = whole ? t[3] : lg_detach(t[3]))));
+                if (whole)
+                        lg_grad(LG_LIST(y), LG_LIST(t[0], t[1], t[2], t[3]), .result = g);
+                else
+                        lg_grad(LG_LIST(y), LG_LIST(t[0], t[1], t[2]), .result = g);
+                assert_ok(c);
+                for (int i = 0; i < 3; i++) {
+                        if (whole)
+                                assert_values(g[i], ref[i], lg_numel(g[i]), 1e-13);
+                        else
+                                read_all(g[i], ref[i], 256);
+                }
+                if (whole)
+                        assert_int_equal(lg_numel(g[3]), 12);
+        }
+        lg_close(c);
+}
+
+TEST_CASE(any_number_of_threads)
+{
+        enum { n = 2 * 700 * 16 };
+        static double ref[4][n], got[n];
+        for (int threads = 1; threads < 8; threads += threads < 4 ? 1 : 3) {
+                lg_ctx *c = open_ctx();
+                lg_set_threads(c, threads);
+                lg_seed(c, 5);
+                lg_tensor *t[3], *g[4];
+                for (int i = 0; i < 3; i++)
+                        t[i] = lg_normal(c, 0, 1, LG_SHAPE(1, 2, 700, 16), .requires_grad = true);
+                g[3] = lg_attention(t[0], t[1], t[2], .causal = true);
+                lg_grad(LG_LIST(lg_sum(lg_square(g[3]))), LG_LIST(t[0], t[1], t[2]), .result = g);
+                for (int i = 0; i < 4; i++) {
+                        read_all(g[i], threads == 1 ? ref[i] : got, n);
+                        if (threads > 1)
+                                assert_memory_equal(got, ref[i], sizeof got);
+                }
+                assert_ok(c);
+                lg_close(c);
+        }
+}
+
+/* Memory is linear in the numbers of queries and keys. */
+TEST_CASE(memory)
+{
+        enum { queries = SANITIZED ? 512 : 4096, size = 8 * queries * 64 * 4 };
+        lg_ctx *c = open_ctx();
+        if (lg_default_device(c).type == LG_DEVICE_CUDA) {
+                lg_close(c);
+                return; /* in pieces of a size that does not depend on it */
+        }
+        lg_tensor *t[4];
+        for (int i = 0; i < 4; i++)
+                t[i] = lg_normal(c, 0, 1, LG_SHAPE(1, 8, queries, 64), .requires_grad = i < 3);
+        lg_tensor *y = lg_attention(t[0], t[1], t[2], .causal = true);
+        lg_grad(LG_LIST(y), LG_LIST(t[0], t[1], t[2]), .grads = LG_LIST(t[3]));
+        assert_ok(c);
+        assert_true(lg_memory_stats(c, lg_default_device(c)).peak < 80 << 20);
+        lg_close(c);
+}
+
+TEST_CASE(autocast)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *q = lg_normal(c, 0, 1, LG_SHAPE(1, 2, 4, 8)), *mask = lg_zeros(c, LG_SHAPE(4, 4)), *y = NULL;
+        lg_autocast(c, LG_BF16) y = lg_attention(q, q, q, .mask = mask);
+        assert_int_equal(lg_dtype_of(y), LG_BF16);
+        assert_ok(c);
+        lg_close(c);
+}
+
+TEST_CASE(wrong_arguments)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *q = lg_zeros(c, LG_SHAPE(2, 4, 5, 8)), *k = lg_zeros(c, LG_SHAPE(2, 2, 6, 8)),
+                  *v = lg_zeros(c, LG_SHAPE(2, 2, 6, 3));
+        const int64_t lengths[] = {3, 7};
+        lg_tensor *wrong = lg_from(c, lengths, LG_SHAPE(2));
+        assert_fails(c, lg_attention(q, lg_zeros(c, LG_SHAPE(2, 2, 6, 7)), v), LG_ERR_SHAPE, "q is");
+        assert_fails(c, lg_attention(q, k, lg_zeros(c, LG_SHAPE(2, 2, 5, 3))), LG_ERR_SHAPE, "k is");
+        assert_fails(c, lg_attention(q, k, lg_zeros(c, LG_SHAPE(2, 1, 6, 3))), LG_ERR_SHAPE, "k is");
+        assert_fails(c, lg_attention(q, lg_zeros(c, LG_SHAPE(2, 3, 6, 8)), lg_zeros(c, LG_SHAPE(2, 3, 6, 3))),
+                     LG_ERR_SHAPE, "not a multiple");
+        assert_fails(c, lg_attention(q, lg_zeros(c, LG_SHAPE(3, 2, 6, 8)), v), LG_ERR_SHAPE, "broadcast");
+        assert_fails(c, lg_attention(lg_zeros(c, LG_SHAPE(8)), k, v), LG_ERR_SHAPE, "positions");
+        assert_fails(c, lg_attention(q, lg_cast(k, LG_F64), v), LG_ERR_DTYPE, "equal");
+        assert_fails(c, lg_attention(lg_cast(q, LG_I64), k, v), LG_ERR_DTYPE, "");
+        assert_fails(c, lg_attention(q, k, v, .mask = lg_zeros(c, LG_SHAPE(5, 5))), LG_ERR_SHAPE, "mask");
+        assert_fails(c, lg_attention(q, k, v, .mask = lg_zeros(c, LG_SHAPE(2, 2, 4, 5, 6))), LG_ERR_SHAPE, "mask");
+        assert_fails(c, lg_attention(q, k, v, .mask = lg_zeros(c, LG_SHAPE(5, 6), .dtype = LG_I64)), LG_ERR_DTYPE,
+                     "mask");
+        assert_fails(c, lg_attention(q, k, v, .kv_lengths = lg_zeros(c, LG_SHAPE(3), .dtype = LG_I64)), LG_ERR_SHAPE,
+                     "kv_lengths");
+        assert_fails(c, lg_attention(q, k, v, .kv_lengths = lg_zeros(c, LG_SHAPE(2))), LG_ERR_DTYPE, "kv_lengths");
+        assert_fails(c, lg_attention(q, k, v, .dropout = 1.5), LG_ERR_ARGUMENT, "dropout is 1.5");
+        assert_fails(c, lg_attention(q, k, v, .softcap = -1), LG_ERR_ARGUMENT, "softcap is -1");
+        assert_fails(c, lg_attention(q, k, v, .scale = NAN), LG_ERR_ARGUMENT, "scale is");
+        assert_fails(c, lg_attention(q, k, v, .window_left = -2), LG_ERR_ARGUMENT, "window_left is -2");
+        assert_fails(c, lg_attention(q, k, v, .offset = LG_MAX), LG_ERR_ARGUMENT, "offset is");
+        lg_tensor *y = lg_attention(q, k, v, .kv_lengths = wrong);
+        lg_synchronize(c);
+        assert_string_equal(lg_error(c), "attention: kv_lengths holds 7, but there are 6 keys");
+        (void)y;
         lg_close(c);
 }

@@ -6,7 +6,8 @@
 typedef struct world {
         lg_ctx *c;
         lg_tensor *good, *freed, *index, *host;
-        lg_module *module;
+        lg_module *module, *attention, *encoder, *decoder, *transformer;
+        lg_kv_cache *cache;
         lg_group *group;
         lg_optimizer *optimizer;
         lg_scaler *scaler;
@@ -50,6 +51,11 @@ TEST_CASE(every_call)
         lg_ctx *c = open_ctx();
         world w = {.c = c, .module = lg_nn_linear(c, 4, 2), .scaler = lg_scaler_new(c), .nowhere = tmpfile()};
         w.optimizer = lg_sgd(c, lg_parameters(w.module), 0.1);
+        w.attention = lg_nn_multihead_attention(c, 4, 1);
+        w.encoder = lg_nn_transformer_encoder(c, 4, 1, 1);
+        w.decoder = lg_nn_transformer_decoder(c, 4, 1, 1);
+        w.transformer = lg_nn_transformer(c, 4, 1, .encoder_layers = 1, .decoder_layers = 1);
+        w.cache = lg_kv_cache_new(w.attention, 1, 4);
         w.host = lg_ones(c, LG_SHAPE(1, 4), .device = lg_cpu());
         w.dataset = lg_dataset_list(c, LG_LIST(w.host));
         w.group = lg_group_open(c);

@@ -19,7 +19,7 @@ typedef struct work {
         lg_device device;
         lg_dtype dtype;
         int64_t size[4];
-        lg_tensor *x, *y, *z, *w, *mean, *var;
+        lg_tensor *x, *y, *z, *w, *v, *mean, *var;
         lg_list parameters;
         lg_tensor *room[MOST_PARAMETERS]; /* storage of the list `parameters` */
         lg_module *net;

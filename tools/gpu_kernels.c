@@ -153,6 +153,25 @@ static void make_gemm(work *w)
         w->bytes = width(w) * (double)batch * (double)(m * k + k * n + m * n);
 }
 
+/* Makes size[1] heads of size[2] queries and keys with size[3] elements, for causal attention. */
+static void make_attention(work *w)
+{
+        const lg_shape s = LG_SHAPE(w->size[0], w->size[1], w->size[2], w->size[3]);
+        w->x = leaf(w, s);
+        w->w = leaf(w, s);
+        w->v = leaf(w, s);
+        const double n = (double)(w->size[0] * w->size[1] * w->size[2] * w->size[3]);
+        w->flops = 2 * n * (double)w->size[2];
+        w->bytes = 4 * width(w) * n;
+}
+
+/* Makes the same for the derivative, which has five products in place of two. */
+static void make_attention_backward(work *w)
+{
+        make_attention(w);
+        w->flops *= 2.5;
+}
+
 /* Makes a convolution of images to images of the same size, with kernels size[3] wide. */
 static void make_conv(work *w)
 {

@@ -199,6 +199,14 @@ def gemm(o, dtype, size, transposed=""):
     return lambda: x @ y
 
 
+def attention(o, dtype, size, backward=False):
+    q, k, v = (values(o, dtype, *size).requires_grad_() for _ in range(3))
+    if not backward:
+        return lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return derivative(y, (q, k, v), torch.ones_like(y))
+
+
 def conv(way, depthwise=False):
     def make(o, dtype, size):
         x = images(o, dtype, size)
@@ -219,7 +227,7 @@ def backward_of(make):
 SHORT_FLOATS = (f16, bf16)
 FLOATS = (f32,) + SHORT_FLOATS
 FLAT, WIDE, SQUARE, IMAGES, TABLE = (1 << 26,), (16384, 4096), (4096, 4096), (64, 64, 112), (16384, 512, 16384)
-PARAMETERS = (160, 65536)
+PARAMETERS, SEQUENCES = (160, 65536), (8, 12, 1024, 64)
 CONVOLUTIONS = (64, 64, 56, 3), (64, 256, 14, 3), (64, 256, 56, 1)
 ROWS = [
     ("copy", (f32,), (1 << 28,), flat(torch.clone)), ("copy", SHORT_FLOATS, FLAT, flat(torch.clone)),
@@ -249,6 +257,8 @@ ROWS = [
 ] + [
     ("conv2d depthwise" + suffix, FLOATS, CONVOLUTIONS[0], conv(way, depthwise=True))
     for suffix, way in (("", "forward"), (" dgrad", "dgrad"), (" wgrad", "wgrad"))
+] + [
+    ("attention", FLOATS, SEQUENCES, attention), ("attention backward", FLOATS, SEQUENCES, backward_of(attention)),
 ] + [
     (name + suffix, FLOATS, WIDE, flat(lambda x, f=f, dims=dims: f(x, *dims)))
     for name, f in (("sum", torch.sum), ("amax", torch.amax), ("argmax", torch.argmax), ("var", torch.var))

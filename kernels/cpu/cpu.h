@@ -196,6 +196,22 @@ typedef struct lg_panel_product {
 #define lg_multiply_panel LG_CPU(multiply_panel)
 void lg_multiply_panel(const lg_panel_product *p);
 
+/* lg_pack_panels copies B, k rows by n columns of f32 or f64, to panels of LG_BLOCK_VECTORS vectors of columns, k rows
+ * each, for repeated use by lg_multiply_packed: C = A B + bias, or C += A B if `adds`. bias may be NULL. A panel begins
+ * panel_step elements after the one before it. No sum depends on the number of rows. */
+#define lg_pack_panels LG_CPU(pack_panels)
+void lg_pack_panels(lg_dtype t, int64_t k, int64_t n, const void *b, ptrdiff_t b_row, ptrdiff_t b_col, void *to);
+typedef struct lg_packed_product {
+        lg_dtype dtype;
+        bool adds;
+        const void *a, *panels, *bias;
+        ptrdiff_t a_row, a_col, panel_step, c_row;
+        void *c;
+        int64_t rows, cols, k;
+} lg_packed_product;
+#define lg_multiply_packed LG_CPU(multiply_packed)
+void lg_multiply_packed(const lg_packed_product *p);
+
 #define KERNEL(name, args) bool LG_CPU(name)(lg_queue * q, const args *a);
 #include "../kernels.def"
 

@@ -13,11 +13,12 @@
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
 #define WIDE_COLUMNS 1024 /* maximum columns of a strip of B if A is copied */
 #define COPIED_ROWS (32 * LG_BLOCK_ROWS)
-#define PAGE 4096      /* bytes; rows at this distance share few sets of the L1 cache */
-#define WIDE_DEPTH 256 /* maximum k for wide register blocks */
-#define FETCHED 32     /* minimum steps along k for which C is prefetched */
-#define FEW 16         /* maximum rows for sums along k with AVX2, instead of copying B */
-#define LONG 256       /* minimum k for sums along k with AVX2, instead of copying B */
+#define PAGE 4096              /* bytes; rows at this distance share few sets of the L1 cache */
+#define MOST_REACHED (1 << 20) /* bytes from the first row of B to the last, for rows that are read in place */
+#define WIDE_DEPTH 256         /* maximum k for wide register blocks */
+#define FETCHED 32             /* minimum steps along k for which C is prefetched */
+#define FEW 16                 /* maximum rows for sums along k with AVX2, instead of copying B */
+#define LONG 256               /* minimum k for sums along k with AVX2, instead of copying B */
 
 #define LG_BOTH "product.inc"
 #include "both.inc"
@@ -77,4 +78,24 @@ void lg_multiply_panel(const lg_panel_product *p)
                              .k = p->k,
                              .adds = p->adds};
         multiply_panel_f32(t, p->rows, p->cols);
+}
+
+void lg_pack_panels(lg_dtype t, int64_t k, int64_t n, const void *b, ptrdiff_t b_row, ptrdiff_t b_col, void *to)
+{
+        if (k < 1 || n < 1)
+                return;
+        if (t == LG_F64)
+                pack_panels_f64(k, n, b, b_row, b_col, to);
+        else
+                pack_panels_f32(k, n, b, b_row, b_col, to);
+}
+
+void lg_multiply_packed(const lg_packed_product *p)
+{
+        if (p->rows < 1)
+                return;
+        if (p->dtype == LG_F64)
+                multiply_packed_f64(p);
+        else
+                multiply_packed_f32(p);
 }

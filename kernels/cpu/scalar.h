@@ -20,17 +20,17 @@
 #if LG_MVEC
 /* Declares glibc's vector functions, which its headers declare only under -ffast-math. Their errors (up to 4 ulp) are
  * acceptable without this flag, too. */
-#define LG_VECTOR __attribute__((simd("notinbranch"))) extern
-#define LG_VECTOR_F64(name) LG_VECTOR double name(double);
-#define LG_VECTOR_BOTH(name)                                                                                           \
-        LG_VECTOR float name##f(float);                                                                                \
-        LG_VECTOR double name(double);
-LG_LIBM(LG_VECTOR_BOTH)
-LG_LIBM_F64(LG_VECTOR_F64)
-LG_VECTOR float powf(float, float);
-LG_VECTOR double pow(double, double);
-LG_VECTOR float atan2f(float, float);
-LG_VECTOR double atan2(double, double);
+#define LG_MVEC_CLONE __attribute__((simd("notinbranch"))) extern
+#define LG_MVEC_F64(name) LG_MVEC_CLONE double name(double);
+#define LG_MVEC_BOTH(name)                                                                                             \
+        LG_MVEC_CLONE float name##f(float);                                                                            \
+        LG_MVEC_CLONE double name(double);
+LG_LIBM(LG_MVEC_BOTH)
+LG_LIBM_F64(LG_MVEC_F64)
+LG_MVEC_CLONE float powf(float, float);
+LG_MVEC_CLONE double pow(double, double);
+LG_MVEC_CLONE float atan2f(float, float);
+LG_MVEC_CLONE double atan2(double, double);
 #endif
 
 #define LG_FUNCTION_F64(name)                                                                                          \

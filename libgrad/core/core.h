@@ -147,7 +147,8 @@ typedef enum lg__origin {
         LG__ORIGIN_INDEX_ADD,
         LG__ORIGIN_EMBEDDING,
         LG__ORIGIN_ONE_HOT,
-        LG__ORIGIN_ATTENTION
+        LG__ORIGIN_ATTENTION,
+        LG__ORIGIN_RECURRENT
 } lg__origin;
 /* Waits for a device and reports the error that kernels recorded. Returns whether there was none. */
 bool lg__device_wait(lg__device *d);

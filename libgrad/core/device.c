@@ -173,6 +173,9 @@ static bool report_error(lg_ctx *c, const lg_device_error *f)
         if (f->code == LG__ORIGIN_ATTENTION)
                 return lg__fail(c, LG_ERR_ARGUMENT, "attention: kv_lengths holds %lld, but there are %lld keys", value,
                                 limit - 1);
+        if (f->code == LG__ORIGIN_RECURRENT)
+                return lg__fail(c, LG_ERR_ARGUMENT, "recurrent: lengths holds %lld, but x has %lld steps", value,
+                                limit - 1);
         return lg__fail(c, LG_ERR_ARGUMENT, "%s: index holds %lld, but there are %lld places to point at, from 0 on",
                         op[f->code], value, limit);
 }

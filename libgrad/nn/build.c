@@ -28,7 +28,7 @@ lg_module *lg__module_build(lg_ctx *c, const char *type, lg_forward_fn *forward,
         if (ok)
                 return m;
         c->random = state; /* so that a second attempt draws the same weights */
-        return m ? lg__module_give_up(m) : NULL;
+        return m ? lg__object_destroy(m) : NULL;
 }
 
 bool lg__module_uniform(lg_module *m, const char *name, double bound, lg_shape shape, lg_dtype dtype, lg_device device)

@@ -38,10 +38,15 @@ static bool results_are_good(const lg_module *m, const lg_outputs *y)
         return true;
 }
 
-/* Calls whichever of m's three forward functions is set, with `epilogue` if it takes one, and checks the results. */
-static bool call(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs *ret)
+/* Calls the function of `typed` or, if that is NULL, whichever of m's three forward functions is set, with `epilogue`
+ * if it takes one, and checks the results. */
+static bool call(lg_module *m, lg_list inputs, const lg__typed_call *typed, lg__epilogue epilogue, lg_outputs *ret)
 {
         lg_ctx *c = m->object.ctx;
+        if (typed) {
+                *ret = (lg_outputs){.count = 0};
+                return typed->forward(m, inputs, ret, typed->user) && results_are_good(m, ret);
+        }
         *ret = (lg_outputs){.count = !m->forward_all};
         if (m->forward)
                 ret->items[0] = m->forward(m, inputs, m->user);
@@ -61,7 +66,8 @@ static bool call(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs
         return !c->error && results_are_good(m, ret);
 }
 
-static bool run(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs *ret, uint32_t *ret_new)
+static bool run(lg_module *m, lg_list inputs, const lg__typed_call *typed, lg__epilogue epilogue, lg_outputs *ret,
+                uint32_t *ret_new)
 {
         lg_ctx *c = m->object.ctx;
         const lg__scope *outer = c->scope;
@@ -79,7 +85,7 @@ static bool run(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs 
         c->frame = &frame;
         m->running++;
         LG__NOTIFY(c, enter, &frame);
-        bool ok = !c->error && call(m, inputs, epilogue, ret);
+        bool ok = !c->error && call(m, inputs, typed, epilogue, ret);
         c->frame = frame.outer;
         if (!ok)
                 ret->count = 0;
@@ -96,15 +102,15 @@ static bool run(lg_module *m, lg_list inputs, lg__epilogue epilogue, lg_outputs 
         return ok;
 }
 
-static bool input_is_good(lg_module *m, const lg_tensor *x, int64_t i)
+static bool input_is_good(lg_module *m, const char *name, const lg_tensor *x, int64_t i)
 {
         lg_ctx *c = m->object.ctx;
         if (!x)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_forward: input %lld of %s is NULL", (long long)i, m->type);
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: input %lld of %s is NULL", name, (long long)i, m->type);
         if (x->ctx != c)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_forward: input %lld of %s is of another context", (long long)i,
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: input %lld of %s is of another context", name, (long long)i,
                                 m->type);
-        return lg__check(x, "lg_forward", "an input");
+        return lg__check(x, name, "an input");
 }
 
 /* The inputs of a forward. Entries from `count` on are NULL, since a forward may read more inputs than were given. */
@@ -125,7 +131,7 @@ static bool take_inputs(lg_module *m, lg_tensor *const *inputs, input_array *ret
                 if (ok && count == LG__MAX_INPUTS)
                         ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward: more than %d inputs",
                                       LG__MAX_INPUTS);
-                ok = ok && input_is_good(m, inputs[count], count);
+                ok = ok && input_is_good(m, "lg_forward", inputs[count], count);
                 if (ok)
                         ret->items[count] = inputs[count];
         }
@@ -138,7 +144,7 @@ lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
         input_array in;
         uint32_t new;
         lg_outputs all;
-        if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, no_epilogue, &all, &new))
+        if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, NULL, no_epilogue, &all, &new))
                 return NULL;
         for (int64_t i = 1; i < all.count; i++)
                 if (all.items[i] != all.items[0] && new & 1u << i)
@@ -154,7 +160,7 @@ bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *
         bool ok = take_inputs(m, inputs, &in);
         if (ok && !ret)
                 ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward_all: out is NULL");
-        ok = ok && run(m, (lg_list){in.count, in.items}, no_epilogue, &all, &new);
+        ok = ok && run(m, (lg_list){in.count, in.items}, NULL, no_epilogue, &all, &new);
         if (ret)
                 lg__give(ret, size, &all, sizeof all);
         return ok;
@@ -164,7 +170,23 @@ lg_tensor *lg__forward_with_epilogue(lg_module *m, lg_tensor *x, lg__epilogue ep
 {
         uint32_t new;
         lg_outputs all;
-        return lg__ok(m->object.ctx) && run(m, (lg_list){1, &x}, epilogue, &all, &new) ? all.items[0] : NULL;
+        return lg__ok(m->object.ctx) && run(m, (lg_list){1, &x}, NULL, epilogue, &all, &new) ? all.items[0] : NULL;
+}
+
+bool lg__forward_typed(lg_module *m, lg_list inputs, const lg__typed_call *call, lg_outputs *ret)
+{
+        uint32_t new;
+        *ret = (lg_outputs){.count = 0};
+        for (int64_t i = 0; i < inputs.count && !m; i++)
+                if (inputs.items[i])
+                        return lg__fail(lg__ctx_of(inputs.items[i]), LG_ERR_ARGUMENT, "%s: the module is NULL",
+                                        call->name);
+        if (!m || !lg__ok(m->object.ctx) || !lg__object_lasts(&m->object, call->name))
+                return false;
+        for (int64_t i = 0; i < inputs.count; i++)
+                if ((!i || inputs.items[i]) && !input_is_good(m, call->name, inputs.items[i], i))
+                        return false;
+        return run(m, inputs, call, no_epilogue, ret, &new);
 }
 
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs)

@@ -117,6 +117,16 @@ static inline lg_module *lg__module_set_epilogues(lg_module *m, lg__epilogue_fn 
 }
 /* Returns the result of lg_forward(m, x) with `epilogue` applied, which m must support; NULL with an error. */
 lg_tensor *lg__forward_with_epilogue(lg_module *m, lg_tensor *x, lg__epilogue epilogue);
+/* A call of a module with a function of its own, such as lg_run_rnn(): `forward` computes the results in place of the
+ * module's forward, and `name` begins error messages. */
+typedef struct lg__typed_call {
+        const char *name;
+        lg_forward_all_fn *forward;
+        void *user;
+} lg__typed_call;
+/* Runs m as lg_forward_all() does, by that function: in a scope of its own, seen by observers. inputs.items[0] is
+ * needed, other inputs may be NULL. Returns false and sets an error on failure; then ret->count is 0. */
+bool lg__forward_typed(lg_module *m, lg_list inputs, const lg__typed_call *call, lg_outputs *ret);
 /* Computes lg_batch_norm() in training mode with the statistics of all ranks' batches; group: the id of a group. */
 lg_tensor *lg__sync_batch_norm(lg_tensor *x, uint64_t group, lg_tensor *w, lg_tensor *b, lg_batch_norm_options o);
 /* Returns whether m is a batch norm whose statistics are those of all ranks of a group. */

@@ -14,8 +14,8 @@
 #define ATTENTION_FIELDS(FIELD)                                                                                        \
         FIELD(f64, scale, 1)                                                                                           \
         FIELD(f64, softcap, 0)                                                                                         \
-        FIELD(i64, offset, 0) FIELD(i64, left, -1) FIELD(i64, right, -1) FIELD(f64, p, 0) FIELD(u64, seed, 0)          \
-                FIELD(u64, counter, 0)
+        FIELD(i64, offset, 0)                                                                                          \
+        FIELD(i64, left, -1) FIELD(i64, right, -1) FIELD(f64, p, 0) FIELD(u64, seed, 0) FIELD(u64, counter, 0)
 LG__ATTRIBUTES(attention, ATTENTION_FIELDS)
 
 enum { Q, K, V, MASK, LENGTHS, INPUTS };
@@ -319,7 +319,7 @@ static lg_tensor *as_mask(const lg__call *call, lg_shape lead)
         if (!mask)
                 return NULL;
         const lg_shape qs = call->in[Q]->at.shape, ks = call->in[K]->at.shape;
-        lg_shape full = lead, s;
+        lg_shape full = lead;
         full.size[full.ndim++] = qs.ndim > 2 ? qs.size[qs.ndim - 3] : 1;
         full.size[full.ndim++] = qs.size[qs.ndim - 2];
         full.size[full.ndim++] = ks.size[ks.ndim - 2];
@@ -328,7 +328,12 @@ static lg_tensor *as_mask(const lg__call *call, lg_shape lead)
                 return lg__fail(call->ctx, LG_ERR_DTYPE,
                                 "attention: mask is %s; it is bool, true where a query sees a key, or a float to add",
                                 lg__tensor_text(mask).s);
-        if (!lg__broadcast(call->ctx, "attention", full, mask->at.shape, &s) || !lg__shape_equal(s, full))
+        bool fits = mask->at.shape.ndim <= full.ndim;
+        for (int i = 1; fits && i <= mask->at.shape.ndim; i++) {
+                const int64_t size = mask->at.shape.size[mask->at.shape.ndim - i];
+                fits = size == 1 || size == full.size[full.ndim - i];
+        }
+        if (!fits)
                 return lg__fail(call->ctx, LG_ERR_SHAPE,
                                 "attention: mask is %s; it must broadcast to (..., heads, queries, keys), %s",
                                 lg__tensor_text(mask).s, lg__shape_text(full).s);
@@ -337,7 +342,7 @@ static lg_tensor *as_mask(const lg__call *call, lg_shape lead)
         if (!mask || mask->at.shape.ndim > 4 || lead.ndim > 1)
                 return lg_reshape(lg_expand(mask, full), LG_SHAPE(lg__shape_numel(lead), full.size[full.ndim - 3],
                                                                   full.size[full.ndim - 2], full.size[full.ndim - 1]));
-        s = LG_SHAPE(1, 1, 1, 1);
+        lg_shape s = LG_SHAPE(1, 1, 1, 1);
         for (int i = 0; i < mask->at.shape.ndim; i++)
                 s.size[4 - mask->at.shape.ndim + i] = mask->at.shape.size[i];
         return lg_reshape(mask, s);

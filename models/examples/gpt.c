@@ -1,6 +1,7 @@
-/* gpt.c - a small GPT written by hand, trained on the bytes of a text file.
+/* gpt.c - a small GPT, trained on the bytes of a text file, which then continues a text.
  *
- * Look at attention(), which is written in ops, lg_nn_module, which makes a module of a function, and lg_dataset_text.
+ * Look at lg_nn_transformer_encoder, which with .causal is a GPT, and at lg_kv_cache, by which each new byte of the
+ * sample costs one position, and not all before it again.
  *
  *     cc -std=c11 gpt.c $(pkg-config --cflags --libs libgrad) -lm && ./a.out FILE [EPOCHS]
  * ends with a loss and a continuation of "The":
@@ -8,60 +9,49 @@
  *     The Nacatebe acch. `lg_dem = RClg_ch_mrabrabe` andefo `lg_forw`, and(` libe)` lis and or mket);
  */
 #include <grad.h>
-#include <math.h>
 #include <stdlib.h>
 
-enum { LENGTH = 64, DIM = 64, HEADS = 4, HEAD = DIM / HEADS, BATCH = 16, SAMPLE = 300 };
+enum { LENGTH = 64, DIM = 64, HEADS = 4, LAYERS = 2, BATCH = 16, SAMPLE = 300 };
 
-/* Causal self-attention: maps queries, keys and values (N, T, 3 DIM) to the outputs of all heads (N, T, DIM). */
-static lg_tensor *attention(lg_module *m, lg_list in, void *user)
+/* Maps bytes (N, T) to logits (N, T, 256). user: the cache of what came before, NULL in training. */
+static lg_tensor *run_gpt(lg_module *m, lg_list in, void *user)
 {
-        int64_t n = lg_size_of(in.items[0], 0), t = lg_size_of(in.items[0], 1);
-        lg_tensor *qkv = lg_reshape(in.items[0], LG_SHAPE(n, t, 3, HEADS, HEAD));
-        qkv = lg_permute(qkv, LG_DIMS(2, 0, 3, 1, 4)); /* shape (3, N, HEADS, T, HEAD) */
-        lg_tensor *q = lg_select(qkv, 0, 0), *k = lg_select(qkv, 0, 1), *v = lg_select(qkv, 0, 2);
-        lg_tensor *scores = lg_div_scalar(lg_matmul(q, lg_transpose(k, -2, -1)), sqrt(HEAD));
-        lg_tensor *future = lg_triu(lg_ones(lg_module_ctx(m), LG_SHAPE(t, t), .dtype = LG_BOOL), .diagonal = 1);
-        lg_tensor *weights = lg_softmax(lg_masked_fill(scores, future, -LG_INFINITY), -1);
-        (void)user;
-        return lg_reshape(lg_transpose(lg_matmul(weights, v), 1, 2), LG_SHAPE(n, t, DIM));
+        lg_kv_cache *cache = *(lg_kv_cache **)user;
+        int64_t past = lg_kv_cache_length(cache), t = lg_size_of(in.items[0], 1);
+        lg_tensor *positions = lg_slice(lg_parameter(m, "positions"), 0, past, past + t);
+        lg_tensor *x = lg_add(lg_forward(lg_child_named(m, "bytes"), in.items[0]), positions);
+        x = lg_run_encoder(lg_child_named(m, "blocks"), x, .causal = true, .cache = cache);
+        return lg_forward(lg_child_named(m, "head"), x);
 }
 
-/* Adds a learned vector for each position to x (N, T, DIM). */
-static lg_tensor *add_positions(lg_module *m, lg_list in, void *user)
+static lg_module *make_gpt(lg_ctx *c, lg_kv_cache **cache)
 {
-        (void)user;
-        return lg_add(in.items[0], lg_slice(lg_parameter(m, "weight"), 0, 0, lg_size_of(in.items[0], 1)));
+        lg_module *gpt = lg_nn_module(c, "GPT", .forward = run_gpt, .user = cache);
+        lg_module_add(gpt, "bytes", lg_nn_embedding(c, 256, DIM));
+        lg_module_add_parameter(gpt, "positions", lg_normal(c, 0, 1, LG_SHAPE(LENGTH, DIM)));
+        lg_module_add(gpt, "blocks",
+                      lg_nn_transformer_encoder(c, DIM, HEADS, LAYERS, .feedforward = 4 * DIM, .gelu = true,
+                                                .norm_first = true, .final_norm = true, .dropout = LG_ZERO,
+                                                .batch_first = true));
+        lg_module_add(gpt, "head", lg_nn_linear(c, DIM, 256));
+        return gpt;
 }
 
-static lg_module *make_block(lg_ctx *c)
-{
-        lg_module *heads =
-                lg_nn_sequential(c, lg_nn_layer_norm(c, LG_SHAPE(DIM)), lg_nn_linear(c, DIM, 3 * DIM),
-                                 lg_nn_module(c, "Attention", .forward = attention), lg_nn_linear(c, DIM, DIM));
-        lg_module *mlp = lg_nn_sequential(c, lg_nn_layer_norm(c, LG_SHAPE(DIM)), lg_nn_linear(c, DIM, 4 * DIM),
-                                          lg_nn_gelu(c), lg_nn_linear(c, 4 * DIM, DIM));
-        return lg_nn_sequential(c, lg_nn_residual(c, heads), lg_nn_residual(c, mlp));
-}
-
-static lg_module *make_gpt(lg_ctx *c)
-{
-        lg_module *positions = lg_nn_module(c, "Positions", .forward = add_positions);
-        lg_module_add_parameter(positions, "weight", lg_normal(c, 0, 1, LG_SHAPE(LENGTH, DIM)));
-        return lg_nn_sequential(c, lg_nn_embedding(c, 256, DIM), positions, make_block(c), make_block(c),
-                                lg_nn_layer_norm(c, LG_SHAPE(DIM)), lg_nn_linear(c, DIM, 256));
-}
-
-/* Prints "The" and a continuation, each byte drawn from the probabilities given the last LENGTH bytes. */
-static void print_sample(lg_ctx *c, lg_module *gpt)
+/* Prints "The" and a continuation. Each forward gets the bytes that are not in the cache yet: all at first, then one.
+ * Where the cache is full, it begins again with the last half. */
+static void print_sample(lg_ctx *c, lg_module *gpt, lg_kv_cache **cache)
 {
         int64_t text[SAMPLE] = {'T', 'h', 'e'};
         printf("The");
+        *cache = lg_kv_cache_new(gpt, 1, LENGTH);
         lg_no_grad(c)
-                for (int n = 3, seen = 3; n < SAMPLE && !lg_error(c); n++, seen = n < LENGTH ? n : LENGTH) {
+                for (int n = 3, cached = 0; n < SAMPLE && !lg_error(c); n++) {
                         lg_scope s = lg_scope_begin(c);
-                        lg_tensor *logits = lg_forward(gpt, lg_from(c, text + n - seen, LG_SHAPE(1, seen)));
-                        text[n] = lg_item_i64(lg_multinomial(lg_softmax(lg_select(logits, 1, -1), -1), 1));
+                        if (lg_kv_cache_length(*cache) == LENGTH && lg_kv_cache_reset(*cache))
+                                cached = n - LENGTH / 2;
+                        lg_tensor *logits = lg_forward(gpt, lg_from(c, text + cached, LG_SHAPE(1, n - cached)));
+                        text[n] = lg_item_i64(lg_sample_logits(lg_select(logits, 1, -1), .top_k = 40));
+                        cached = n;
                         lg_scope_end(c, s);
                         putchar((int)text[n]);
                 }
@@ -75,7 +65,8 @@ int main(int argc, char **argv)
         lg_ctx *c = lg_open(.seed = 1);
         lg_dataset *text = lg_dataset_text(c, argv[1], LENGTH, .stride = LENGTH / 2);
         lg_loader *batches = lg_loader_open(c, text, BATCH, .shuffle = true);
-        lg_module *gpt = make_gpt(c);
+        lg_kv_cache *cache = NULL;
+        lg_module *gpt = make_gpt(c, &cache);
         lg_optimizer *opt = lg_adamw(c, lg_parameters(gpt), 2e-3);
         for (int epoch = 1, last = argc > 2 ? atoi(argv[2]) : 20; epoch <= last && !lg_error(c); epoch++) {
                 double sum = 0;
@@ -90,7 +81,7 @@ int main(int argc, char **argv)
                 printf("epoch %2d  loss %.3f\n", epoch, sum / (double)lg_loader_batches(batches));
         }
         if (!lg_error(c))
-                print_sample(c, gpt);
+                print_sample(c, gpt, &cache);
         int failed = lg_error(c) != NULL;
         if (failed)
                 fprintf(stderr, "%s\n", lg_error(c));

@@ -80,6 +80,31 @@ void call_conv(vm *m)
                          : lg_conv_transpose1d_with(x, w, b, HAND(m, back)));
 }
 
+void call_attention(vm *m)
+{
+        lg_tensor *q = tensor(m), *k, *v;
+        if (flag(m)) {
+                lg_shape s = lg_shape_of(q);
+                s.size[s.ndim > 1 ? s.ndim - 2 : 0] = small(m);
+                k = fresh(m, s);
+                v = flag(m) ? k : fresh(m, s);
+        } else {
+                k = tensor(m);
+                v = flag(m) ? k : tensor(m);
+        }
+        lg_attention_options o = *LG_OPTIONS(lg_attention_options, .causal = flag(m));
+        uint8_t b = byte(m);
+        o.offset = b & 1 ? size(m) : 0;
+        o.mask = b & 2 ? maybe(m) : NULL;
+        o.kv_lengths = b & 4 ? indices(m, LG_SHAPE(small(m)), small(m)) : NULL;
+        o.scale = b & 8 ? number(m) : 0;
+        o.softcap = b & 16 ? number(m) : 0;
+        o.dropout = b & 32 ? number(m) : 0;
+        o.window_left = b & 64 ? size(m) : 0;
+        o.window_right = b & 128 ? size(m) : 0;
+        give(m, lg_attention_with(q, k, v, HAND(m, o)));
+}
+
 /* Of all poolings: each takes its own of them. */
 typedef struct pool_numbers {
         int64_t stride, padding, dilation, divisor;

@@ -17,7 +17,8 @@
 typedef struct given {
         lg_ctx *c;
         lg_tensor *x, *labels, *index, *mask, *picture, *row;
-        lg_module *net, *part;
+        lg_module *net, *part, *attention, *encoder, *decoder, *transformer;
+        lg_kv_cache *cache;
         lg_optimizer *opt;
         lg_scheduler *schedule;
         lg_ema *ema;
@@ -162,6 +163,11 @@ static given begin(void)
         g.picture = lg_ones(c, LG_SHAPE(2, 3), .dtype = LG_U8);
         g.net = lg_nn_linear(c, 3, 3);
         g.part = lg_nn_relu(c);
+        g.attention = lg_nn_multihead_attention(c, 3, 1);
+        g.encoder = lg_nn_transformer_encoder_layer(c, 3, 1, .feedforward = 4);
+        g.decoder = lg_nn_transformer_decoder_layer(c, 3, 1, .feedforward = 4);
+        g.transformer = lg_nn_transformer(c, 3, 1, .feedforward = 4, .encoder_layers = 1, .decoder_layers = 1);
+        g.cache = lg_kv_cache_new(g.attention, 3, 4);
         g.opt = lg_sgd(c, lg_parameters(g.net), 0.1);
         g.schedule = lg_exponential_lr(g.opt, 0.9);
         g.ema = lg_ema_new(g.net, 0.9);

@@ -20,6 +20,7 @@
 
 #include "grad/conv.h"
 #include "grad/nn.h"
+#include "grad/sequence.h"
 
 LG_BEGIN
 
@@ -273,6 +274,25 @@ typedef struct lg_embedding_layer_options {
                  __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_embedding_with(lg_ctx *c, int64_t count, int64_t dim,
                                               const lg_embedding_layer_options *options);
+
+typedef struct lg_embedding_bag_layer_options {
+        LG_OPTIONS_HEAD
+        lg_bag_mode mode LG_DEFAULT; /* default LG_BAG_MEAN */
+        /* An index that is left out and whose row is 0 at first, as in lg_nn_embedding(). */
+        int64_t padding_idx LG_DEFAULT;
+        bool include_last_offset LG_DEFAULT; /* offsets have one more, the number of indices; default false */
+        lg_dtype dtype LG_DEFAULT;           /* of the parameter; default LG_F32 */
+        lg_device device LG_DEFAULT;         /* of the parameter; default: the context's default device */
+} lg_embedding_bag_layer_options;
+/* Makes a layer with the parameter of lg_nn_embedding() that reduces the rows of bags as lg_embedding_bag() does:
+ * lg_forward(m, index) of an index (bags, length), lg_forward(m, index, offsets) of an index (n). The last input may be
+ * the weights of the indices, of a float dtype, for LG_BAG_SUM.
+ * Example: lg_nn_embedding_bag(c, 10000, 64, .mode = LG_BAG_SUM) */
+#define lg_nn_embedding_bag(...)                                                                                       \
+        LG_CALL3(lg_nn_embedding_bag_with, lg_embedding_bag_layer_options, lg_nn_embedding_bag_takes_c_count_dim, V,   \
+                 I, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_embedding_bag_with(lg_ctx *c, int64_t count, int64_t dim,
+                                                  const lg_embedding_bag_layer_options *options);
 
 /* Makes a layer that joins all dimensions but the first, at least one, into one: (N, C, H, W) becomes (N, C H W). */
 LG_API LG_NEW lg_module *lg_nn_flatten(lg_ctx *c);
