@@ -26,7 +26,7 @@ lg_function *fn; lg_custom_fn *cube, *cube_backward; lg_sample_fn *make_sample; 
 lg_transform *first, *second; lg_transform_fn *invert; lg_group *g;'''
 # What a name is in one header alone.
 OTHER = {'norm.h': 'lg_tensor *mean, *var;', 'recurrent.h': 'lg_tensor *lengths;',
-         'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',
+         'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'sequence.h': 'lg_tensor *q, *cos, *sin, *starts, *lengths, *logits;', 'nn.h': 'lg_forward_fn *block; void *p;',
          'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_function *f;', 'optim.h': 'lg_tensor *norm;', 'state.h': 'lg_loader *loader; char name[8];'}
 WARNINGS = ['-Wall', '-Wextra', '-Wpedantic', '-Wmissing-field-initializers', '-Wno-unused', '-Wno-unused-result',
             '-Wno-unused-parameter', '-Wno-uninitialized', '-Wno-maybe-uninitialized', '-Wno-unknown-warning-option']
