@@ -295,6 +295,16 @@ void call_embedding(vm *m)
         }
 }
 
+/* Tables that fit x: parts of x itself. */
+void call_rotary(vm *m)
+{
+        lg_tensor *x = tensor(m);
+        const int64_t pairs = lg_size_of(x, -1) / 2;
+        lg_rotary_options o = *LG_OPTIONS(lg_rotary_options, .interleaved = flag(m), .dims = flag(m) ? 2 * pairs : 0);
+        lg_tensor *cos = lg_slice(x, -1, 0, pairs), *sin = flag(m) ? cos : lg_slice(x, -1, pairs, 2 * pairs);
+        give(m, lg_rotary_with(x, cos, sin, HAND(m, o)));
+}
+
 void call_split(vm *m)
 {
         lg_tensor *ret[6] = {NULL}, *x = tensor(m);

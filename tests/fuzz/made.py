@@ -26,7 +26,7 @@ OTHERS = {
                      'lg_weights_read',
 }
 # Functions whose operands fit together so seldom that they have calls by hand, too.
-SELDOM = set('''lg_conv2d_with lg_conv1d_with lg_conv_transpose2d_with lg_conv_transpose1d_with'''.split())
+SELDOM = set('''lg_conv2d_with lg_conv1d_with lg_conv_transpose2d_with lg_conv_transpose1d_with lg_rotary_with'''.split())
 
 
 def options(name, members):
