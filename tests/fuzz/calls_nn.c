@@ -25,7 +25,7 @@ void call_layer(vm *m)
         lg_embedding_layer_options e = *LG_OPTIONS(lg_embedding_layer_options, .padding_idx = 0);
         lg_prelu_layer_options p = *LG_OPTIONS(lg_prelu_layer_options, .dtype = LG_DTYPE_NONE);
         lg_linear_options l = *LG_OPTIONS(lg_linear_options, .no_bias = false);
-        switch (byte(m) % 6) {
+        switch (byte(m) % 8) {
         case 0:
                 take(m, lg_nn_dropout(c, number(m)));
                 return;
@@ -43,6 +43,13 @@ void call_layer(vm *m)
                 p.dtype = float_dtype(m);
                 p.device = device(m);
                 take(m, lg_nn_prelu_with(c, in, HAND(m, p)));
+                return;
+        case 4:
+                take(m, lg_nn_multihead_attention(c, in, size(m), .kv_heads = size(m), .batch_first = flag(m)));
+                return;
+        case 5:
+                take(m, lg_nn_lstm(c, in, size(m), .layers = size(m) % 4, .batch_first = flag(m),
+                                   .bidirectional = flag(m)));
                 return;
         default:
                 out = size(m);

@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 import declarations  # noqa: E402
 
-DRAWN = {'lg_ctx *': 'm->now->ctx', 'lg_tensor *': 'tensor(m)', 'const lg_tensor *': 'tensor(m)', 'double': 'number(m)', 'int': 'dim(m)',
+DRAWN = {'lg_ctx *': 'm->now->ctx', 'lg_module *': 'module(m)', 'lg_kv_cache *': 'NULL', 'lg_tensor *': 'tensor(m)', 'const lg_tensor *': 'tensor(m)', 'double': 'number(m)', 'int': 'dim(m)',
          'int64_t': 'size(m)', 'bool': 'flag(m)', 'lg_shape': 'shape(m)', 'lg_dims': 'dims(m)', 'lg_dtype': 'dtype(m)',
          'lg_device': 'device(m)', 'lg_pair': 'pair(m)', 'lg_reduction': '(lg_reduction)(byte(m) % 5)', 'lg_pad_mode': '(lg_pad_mode)(byte(m) % 5)', 'lg_bag_mode': '(lg_bag_mode)(byte(m) % 4)', 'lg_list': 'list(m, room)', 'lg_tensor **': '&ret',
          'lg_ints': 'ints(m, numbers)'}
