@@ -362,6 +362,29 @@ void call_recompute(vm *m)
                 give(m, b == 1 ? lg_recompute(a, x, tensor(m)) : lg_recompute(a, x));
 }
 
+/* Layers that fit their input, by the calls of their own. */
+void call_run_module(vm *m)
+{
+        lg_ctx *c = m->now->ctx;
+        lg_tensor *x = tensor(m), *h = NULL;
+        const int64_t in = lg_ndim_of(x) > 0 ? lg_size_of(x, -1) : 1;
+        const bool causal = flag(m);
+        lg_module *a;
+        switch (byte(m) % 3) {
+        case 0:
+                take(m, a = lg_nn_gru(c, in, 2, .bidirectional = causal));
+                give(m, lg_run_rnn(a, x, .h = &h));
+                break;
+        case 1:
+                take(m, a = lg_nn_multihead_attention(c, in, 1));
+                give(m, lg_run_attention(a, x, x, x, .causal = causal));
+                break;
+        default:
+                take(m, a = lg_nn_transformer_encoder_layer(c, in, 1, .feedforward = 2));
+                give(m, lg_run_encoder(a, x, .causal = causal));
+        }
+}
+
 void call_train(vm *m)
 {
         lg_module *a = module(m);
