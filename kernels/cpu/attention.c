@@ -74,6 +74,8 @@ typedef int64_t integer_f64;
 
 #define LG_BOTH "attention.inc"
 #include "both.inc"
+#define LG_BOTH "attention_vjp.inc"
+#include "both.inc"
 
 static bool check_lengths(lg_queue *q, const lg_attention_args *a)
 {
