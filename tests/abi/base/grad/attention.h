@@ -1,6 +1,7 @@
 /* attention.h - scaled dot-product attention, modules made of it, transformers, caches of keys and values.
  *
- * Tensors are of float dtypes, all of the same, which the result has. f16 and bf16 compute in f32.
+ * Tensors are of float dtypes, all of the same, which the result has. f16 and bf16 compute in f32; on a GPU,
+ * weights may be rounded to the dtype, too.
  *
  * In a mask of dtype bool, true means that a position is seen, in the op and in modules. PyTorch's op means the same,
  * but the masks of PyTorch's modules mean the reverse: there true hides a position.
