@@ -128,6 +128,12 @@ typedef struct matrix {
         int64_t row, batch[3];
 } matrix;
 
+/* Returns p + bytes, or p if there is no memory, as of a tensor without elements. */
+static char *moved(char *p, int64_t bytes)
+{
+        return p ? p + bytes : p;
+}
+
 static bool run(const job *j, form f, const matrix *s, const matrix *x, const matrix *y, const int64_t (&batch)[3],
                 int64_t rows, int64_t n, bool add)
 {
@@ -173,12 +179,12 @@ static bool multiply(const job *j, const chunk *c, form f, void *scores, const o
                     keys,
                     {c->count[KV_HEAD] * c->count[SHARER] * queries * keys, c->count[SHARER] * queries * keys,
                      queries * keys}};
-        matrix xs = {x.p + (first[BATCH] * x.at.batch + (first[KV_HEAD] * j->sharers + first[SHARER]) * x.at.head +
-                            first[QUERY] * x.at.row) *
-                                     size,
+        matrix xs = {moved(x.p, (first[BATCH] * x.at.batch + (first[KV_HEAD] * j->sharers + first[SHARER]) * x.at.head +
+                                 first[QUERY] * x.at.row) *
+                                        size),
                      joined ? row : x.at.row,
                      {x.at.batch, x.at.head * j->sharers, x.at.head}};
-        const matrix ys = {y.p + (first[BATCH] * y.at.batch + first[KV_HEAD] * y.at.head) * size,
+        const matrix ys = {moved(y.p, (first[BATCH] * y.at.batch + first[KV_HEAD] * y.at.head) * size),
                            y.at.row,
                            {y.at.batch, y.at.head, 0}};
         if (f != KEYS)
@@ -188,8 +194,8 @@ static bool multiply(const job *j, const chunk *c, form f, void *scores, const o
                 if (!run(j, f, &s, &xs, &ys, {c->count[BATCH], c->count[KV_HEAD], 1}, rows, x.n, add))
                         return false;
                 add = true;
-                s.p += s.batch[2] * size;
-                xs.p += xs.batch[2] * size;
+                s.p = moved(s.p, s.batch[2] * size);
+                xs.p = moved(xs.p, xs.batch[2] * size);
         } while (--sharers > 0);
         return true;
 }

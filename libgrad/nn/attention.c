@@ -242,7 +242,8 @@ lg_tensor *lg_run_attention_with(lg_module *m, lg_tensor *q, lg_tensor *k, lg_te
 static bool fill_weight(lg_module *m, const char *name, int64_t out, int64_t in)
 {
         const sizes *s = m->user;
-        return lg__module_uniform(m, name, sqrt(6.0 / (double)(in + out)), LG_SHAPE(out, in), s->o.dtype, s->o.device);
+        return lg__module_uniform(m, name, sqrt(6 / ((double)in + (double)out)), LG_SHAPE(out, in), s->o.dtype,
+                                  s->o.device);
 }
 
 /* Draws the weight of the output, then those of the input, in PyTorch's order. */
@@ -279,6 +280,8 @@ lg_module *lg_nn_multihead_attention_with(lg_ctx *c, int64_t dim, int64_t heads,
         if (dim < 1 || heads < 1 || dim % heads)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: dim %lld is not a positive multiple of %lld heads", op,
                                 (long long)dim, (long long)heads);
+        if (dim > LG_MAX / 4) /* the sizes of the parameters must be numbers */
+                return lg__fail(c, LG_ERR_SHAPE, "%s: dim %lld is too large", op, (long long)dim);
         if (s.kv_heads < 1 || heads % s.kv_heads)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld heads do not go into %lld kv_heads", op, (long long)heads,
                                 (long long)s.kv_heads);
