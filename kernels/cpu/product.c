@@ -94,6 +94,12 @@ void lg_multiply_packed(const lg_packed_product *p)
 {
         if (p->rows < 1)
                 return;
+        lg_packed_product none;
+        if (p->k < 1) { /* A and B are not read and may be NULL */
+                none = *p;
+                none.a = none.panels = p->c;
+                p = &none;
+        }
         if (p->dtype == LG_F64)
                 multiply_packed_f64(p);
         else
