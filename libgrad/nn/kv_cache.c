@@ -1,7 +1,7 @@
 /* kv_cache.c - caches of the keys and values that attentions have computed for past positions. */
 #include "attention.h"
 
-/* What one attention holds; module: NULL once it was freed. */
+/* Keys and values that the cache has for one attention module; module is NULL after that module was freed. */
 typedef struct entry {
         lg__weak module;
         lg_tensor *k, *v; /* (batch, kv_heads, capacity, elements), owned; NULL until the attention runs */
