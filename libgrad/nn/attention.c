@@ -82,11 +82,18 @@ static lg_tensor *added(lg_tensor *mask)
         return mask->at.dtype == LG_BOOL ? lg_log(lg_cast(mask, LG_F32)) : mask;
 }
 
-/* Joins the two masks into *ret, NULL if there is none, for keys (N, heads, S, elements). */
-static bool join_masks(const lg_run_attention_options *o, const lg_tensor *keys, lg_tensor **ret)
+/* Joins the two masks into *ret, NULL if there is none, for keys (N, kv_heads, S, elements) and this number of heads.
+ */
+static bool join_masks(const lg_run_attention_options *o, const lg_tensor *keys, int64_t heads, lg_tensor **ret)
 {
         lg_tensor *mask = o->mask, *key_mask = o->key_mask;
         const int64_t n = keys->at.shape.size[0], length = keys->at.shape.size[2];
+        if (mask && !lg__check(mask, "lg_run_attention", "mask"))
+                return false;
+        const lg_shape given = mask ? mask->at.shape : LG_SHAPE_0D;
+        if (given.ndim == 3 && n > 1 && given.size[0] == n * heads &&
+            !(mask = lg_reshape(mask, LG_SHAPE(n, heads, given.size[1], given.size[2]))))
+                return false;
         *ret = mask;
         if (!key_mask)
                 return true;
@@ -144,7 +151,7 @@ static bool run_batched(lg_module *m, const arguments *a, lg_outputs *ret)
         lg_tensor *h[3] = {NULL}, *weights = NULL, *mask;
         int64_t past = lg__whole_option(a->o.offset, 0);
         if (!make_heads(m, a, h) || (a->o.cache && !lg__kv_cache_extend(a->o.cache, m, h, &past)) ||
-            !join_masks(&a->o, h[1], &mask))
+            !join_masks(&a->o, h[1], s->heads, &mask))
                 return false;
         const lg_attention_options o = {.size_ = sizeof o,
                                         .causal = a->o.causal,
