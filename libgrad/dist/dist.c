@@ -6,6 +6,14 @@ static const lg_dist failed = {LG__DIST_NONE, {NULL, NULL, NULL}};
 
 /* ---- construction ---- */
 
+/* Returns whether t is a live tensor of the context c, which has no error; sets an error if not. */
+static bool is_given(lg_ctx *c, const lg_tensor *t, const char *op, const char *name)
+{
+        if (lg__ok(c) && !lg__is_address(t))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL", op, name);
+        return lg__ok(c) && lg__in_context(c, t, op, name) && lg__check(t, op, name);
+}
+
 /* Returns a distribution of n parameters: 16-bit floats widened to f32, of their common dtype, expanded to one shape.
  */
 static lg_dist made(lg__dist_id kind, lg_tensor *const *p, int n, const char *const *names)
@@ -14,10 +22,12 @@ static lg_dist made(lg__dist_id kind, lg_tensor *const *p, int n, const char *co
         lg_dist d = {kind, {NULL, NULL, NULL}};
         lg_shape s = LG_SHAPE_0D;
         snprintf(op, sizeof op, "lg_dist_%s", lg__dist_kinds[kind].name);
+        lg_ctx *c = NULL;
+        for (int i = 0; i < n && !c; i++)
+                c = lg__ctx_of(p[i]);
         for (int i = 0; i < n; i++)
-                if ((i && !lg__same_context(p[0], p[i], op, names[i])) || !lg__check(p[i], op, names[i]))
+                if (!is_given(c, p[i], op, names[i]))
                         return failed;
-        lg_ctx *c = p[0]->ctx;
         for (int i = 0; i < n; i++) {
                 if (!lg__dtype_float(p[i]->at.dtype)) {
                         lg__fail(c, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()", op,
@@ -220,7 +230,7 @@ lg_tensor *lg_dist_rsample(lg_dist d, lg_shape shape)
 lg_tensor *lg_dist_log_prob(lg_dist d, lg_tensor *x)
 {
         const lg__dist_kind *kind = kind_of(&d, "lg_dist_log_prob");
-        if (!kind || !lg__same_context(d.p[0], x, "lg_dist_log_prob", "x") || !lg__check(x, "lg_dist_log_prob", "x"))
+        if (!kind || !is_given(d.p[0]->ctx, x, "lg_dist_log_prob", "x"))
                 return NULL;
         const lg_scope scope = lg_scope_begin(x->ctx);
         lg_tensor *y = d.kind == LG__DIST_categorical ? kind->log_prob(&d, x)

@@ -4,7 +4,7 @@ Run with a Python that has torch: python3 tests/data/dist.py > tests/data/dist.t
 """
 import torch
 import torch.distributions as D
-from golden import show, tensor
+from golden import Digamma, show, tensor
 
 X = tensor(3, 4)
 Y = tensor(3, 4, phase=0.7)
@@ -30,6 +30,7 @@ def softer(x):
     return torch.sigmoid(x) * 0.9 + 0.05
 
 
+torch.digamma = torch.Tensor.digamma = lambda x: Digamma.apply(x)
 D.Distribution.set_default_validate_args(False)
 B = torch.sigmoid(Y)
 show("normal", lambda x: everything(D.Normal(x, plus(x, 0.5)), D.Normal(Y, P), Y), X)
