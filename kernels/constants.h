@@ -5,6 +5,8 @@
 #define LG_LN2 0.69314718055994530942
 #define LG_LN10 2.30258509299404568402
 #define LG_2_SQRTPI 1.12837916709551257390
+#define LG_PI 3.14159265358979323846
+#define LG_SQRTPI_2 0.88622692545275801365
 #define LG_SQRT1_2 0.70710678118654752440
 #define LG_1_SQRT2PI 0.39894228040143267794
 #define LG_SQRT2_PI 0.79788456080286535588
@@ -55,6 +57,10 @@
 #define TANHSHRINK(x)                                                                                                  \
         SELECT(LT(ABS(x), K(1)), MUL(x, MUL(SQUARE(x), DIV(TANHSHRINK_TOP(SQUARE(x)), TANHSHRINK_BOTTOM(SQUARE(x))))), \
                SUB(x, TANH(x)))
+/* x, or 1 where x is 0: a divisor. */
+#define OR_ONE(x) SELECT(EQ(x, K(0)), K(1), x)
+/* Whether fmax and fmin take a: it is on the right side of b, or b is NaN. */
+#define IS_TAKEN(compare, a, b) OR(compare(a, b), NE(b, b))
 #define LOGADDEXP(a, b) ADD(MAX(a, b), LOG1P(EXP(NEG(ABS(GAP(a, b))))))
 
 #endif

@@ -5,6 +5,7 @@
 #define LG_SCALAR_H
 
 #include "constants.h"
+#include "variates.h"
 
 #define ADD(a, b) ((a) + (b))
 #define SUB(a, b) ((a) - (b))
@@ -59,6 +60,22 @@
 #define GE(a, b) ((a) >= (b))
 #define AND(a, b) ((int)(a) & (int)(b))
 #define OR(a, b) ((int)(a) | (int)(b))
+#define HYPOT(a, b) LG_FN2(hypot, a, b)
+#define COPYSIGN(a, b) LG_FN2(copysign, a, b)
+#define SIGNBIT(a) LG_FN1(signbit, a)
+#define LGAMMA(a) LG_FN1(lgamma, a)
+#define DIGAMMA(a) LG_FN1(digamma, a)
+#define POLYGAMMA(a, n) LG_FN2(polygamma, a, n)
+#define NUMBER0 P0
+#define ERFINV(a) LG_FN1(erfinv, a)
+#define GAMMA_DRAW(a, seed) LG_FN2(gamma_draw, a, seed)
+#define GAMMA_SLOPE(a, x) LG_FN2(gamma_slope, a, x)
+#define POISSON_DRAW(a, seed) LG_FN2(poisson_draw, a, seed)
+#define BITWISE_AND(a, b) ((a) & (b))
+#define BITWISE_OR(a, b) ((a) | (b))
+#define BITWISE_XOR(a, b) ((a) ^ (b))
+#define LEFT_SHIFT(a, b) lg_left_shift_i64(a, b)
+#define RIGHT_SHIFT(a, b) lg_right_shift_i64(a, b)
 #define LOG_SIGMOID(a) (MIN(a, K(0)) - LOG1P(EXP(-ABS(a))))
 #define MISH_GATE(x) TANH(MAX(x, K(0)) + LOG1P(EXP(-ABS(x))))
 
@@ -88,6 +105,17 @@ LG_FN int64_t lg_remainder_i64(int64_t a, int64_t b)
 {
         const int64_t r = lg_fmod_i64(a, b);
         return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+/* Shifts by less than 0 or more than 63 bits: all bits leave; the sign remains on the right. */
+LG_FN int64_t lg_left_shift_i64(int64_t a, int64_t b)
+{
+        return b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b);
+}
+
+LG_FN int64_t lg_right_shift_i64(int64_t a, int64_t b)
+{
+        return a >> (b < 0 || b > 63 ? 63 : b);
 }
 
 /* Returns a^b modulo 2^64. Negative powers are 0, except those of 1 and -1. */

@@ -63,6 +63,13 @@ CALLS = {
     "add_scalar": lambda x, y, i: x + 3, "sub_scalar": lambda x, y, i: x - 3, "rsub_scalar": lambda x, y, i: 3 - x,
     "mul_scalar": lambda x, y, i: x * 3, "div_scalar": lambda x, y, i: x / 3,
     "rdiv_scalar": lambda x, y, i: 2 / x, "pow_scalar": lambda x, y, i: x ** 1.5, "rpow_scalar": lambda x, y, i: 1.5 ** x,
+    "polygamma": lambda x, y, i: torch.polygamma(2, x), "threshold": lambda x, y, i: F.threshold(x, 0.5, 2),
+    "fmod_scalar": lambda x, y, i: torch.fmod(x, 2), "remainder_scalar": lambda x, y, i: torch.remainder(x, 2),
+    "floor_divide_scalar": lambda x, y, i: torch.floor_divide(x, 2), "xlogy_scalar": lambda x, y, i: torch.xlogy(x, 2),
+    "rxlogy_scalar": lambda x, y, i: torch.xlogy(2, x), "copysign_scalar": lambda x, y, i: torch.copysign(x, -2),
+    "addcmul": lambda x, y, i: torch.addcmul(x, y, y), "addcdiv": lambda x, y, i: torch.addcdiv(x, y, y),
+    "round_decimals": lambda x, y, i: torch.round(x), "renorm": lambda x, y, i: torch.renorm(x, 2, 0, 8),
+    "softmin": lambda x, y, i: F.softmin(x, -1),
     "maximum_scalar": lambda x, y, i: torch.clamp_min(x, 0.5), "minimum_scalar": lambda x, y, i: torch.clamp_max(x, 0.5),
 }
 # The argument that a row gives after x.

@@ -39,7 +39,7 @@ void drop_workspace(void)
 /* ---- random numbers, values of dtypes ---- */
 static uint64_t seed = 1;
 
-PLAIN static uint64_t next_random(void)
+UNCHECKED static uint64_t next_random(void)
 {
         uint64_t x = seed += 0x9E3779B97F4A7C15; /* splitmix64 */
         x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;
@@ -47,17 +47,17 @@ PLAIN static uint64_t next_random(void)
         return x ^ x >> 31;
 }
 
-PLAIN int64_t random_int(int64_t lo, int64_t hi)
+UNCHECKED int64_t random_int(int64_t lo, int64_t hi)
 {
         return lo + (int64_t)(next_random() % (uint64_t)(hi - lo + 1));
 }
 
-PLAIN double random_real(double lo, double hi)
+UNCHECKED double random_real(double lo, double hi)
 {
         return lo + (hi - lo) * ((double)(next_random() >> 11) * 0x1p-53);
 }
 
-PLAIN double get(lg_dtype t, const void *p, int64_t i)
+UNCHECKED double get(lg_dtype t, const void *p, int64_t i)
 {
         switch (t) {
         case LG_F32:
@@ -78,7 +78,7 @@ PLAIN double get(lg_dtype t, const void *p, int64_t i)
 }
 
 /* v to so many bits, ties to even; below 2^lowest the bits get fewer. */
-PLAIN static float rounded(double v, int bits, int lowest)
+UNCHECKED static float rounded(double v, int bits, int lowest)
 {
         if (v == 0 || !isfinite(v))
                 return (float)v;
@@ -86,7 +86,7 @@ PLAIN static float rounded(double v, int bits, int lowest)
         return (float)ldexp(nearbyint(ldexp(v, bits - 1 - e)), e - bits + 1);
 }
 
-PLAIN void put(lg_dtype t, void *p, int64_t i, double v)
+UNCHECKED void put(lg_dtype t, void *p, int64_t i, double v)
 {
         switch (t) {
         case LG_F32:
@@ -133,8 +133,8 @@ void *operand_at(const operand *o)
         return (char *)o->memory + o->start * (int64_t)size_of[o->dtype];
 }
 
-PLAIN operand make_operand(lg_dtype t, int ndim, const int64_t *shape, int layout, bool may_repeat, double lo,
-                           double hi)
+UNCHECKED operand make_operand(lg_dtype t, int ndim, const int64_t *shape, int layout, bool may_repeat, double lo,
+                               double hi)
 {
         operand o = {.dtype = t};
         int order[LG_MAX_DIMS];
@@ -177,7 +177,7 @@ int64_t count_of(int ndim, const int64_t *shape)
         return n;
 }
 
-PLAIN int64_t offset_of(int ndim, const int64_t *shape, const int64_t *strides, int64_t index)
+UNCHECKED int64_t offset_of(int ndim, const int64_t *shape, const int64_t *strides, int64_t index)
 {
         int64_t offset = 0;
         for (int d = ndim - 1; d >= 0; d--) {
@@ -187,7 +187,7 @@ PLAIN int64_t offset_of(int ndim, const int64_t *shape, const int64_t *strides, 
         return offset;
 }
 
-PLAIN double operand_get(const operand *o, int ndim, const int64_t *shape, int64_t index)
+UNCHECKED double operand_get(const operand *o, int ndim, const int64_t *shape, int64_t index)
 {
         return get(o->dtype, operand_at(o), offset_of(ndim, shape, o->strides, index));
 }
@@ -206,7 +206,7 @@ int make_shape(int which, int64_t *shape)
 }
 
 /* ---- contiguous arrays ---- */
-PLAIN void *make_array(lg_dtype t, int64_t n, double lo, double hi)
+UNCHECKED void *make_array(lg_dtype t, int64_t n, double lo, double hi)
 {
         return make_operand(t, 1, &n, 0, false, lo, hi).memory;
 }

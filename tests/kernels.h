@@ -14,9 +14,9 @@
 
 /* Of loops that only compute what is wanted: sanitizers would make them ten times as slow. */
 #if defined(__clang__)
-#define PLAIN __attribute__((no_sanitize("address", "undefined")))
+#define UNCHECKED __attribute__((no_sanitize("address", "undefined")))
 #else
-#define PLAIN
+#define UNCHECKED
 #endif
 
 #define ISAS 3

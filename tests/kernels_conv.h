@@ -36,7 +36,7 @@ static inline void set_outputs(lg_conv_geometry *at)
 }
 
 /* Adds the product at each place where an output pixel, a kernel element and an input pixel meet. */
-PLAIN static inline void visit(const lg_conv_args *a, int64_t n, int64_t o, int64_t i, int64_t j, double *ret)
+UNCHECKED static inline void visit(const lg_conv_args *a, int64_t n, int64_t o, int64_t i, int64_t j, double *ret)
 {
         const lg_conv_geometry *at = &a->at;
         const int64_t channels = a->channels / at->groups, group = o / (a->outputs / at->groups);
@@ -60,7 +60,7 @@ PLAIN static inline void visit(const lg_conv_args *a, int64_t n, int64_t o, int6
                 }
 }
 
-PLAIN static inline void reference(const lg_conv_args *a, int64_t count, double *ret)
+UNCHECKED static inline void reference(const lg_conv_args *a, int64_t count, double *ret)
 {
         for (int64_t i = 0; i < count; i++)
                 ret[i] = a->b ? ((const double *)a->b)[i % a->outputs] : 0;
@@ -72,7 +72,7 @@ PLAIN static inline void reference(const lg_conv_args *a, int64_t count, double 
 }
 
 /* The values of `count` elements of dtype t, as doubles. */
-PLAIN static inline double *doubles(lg_dtype t, const void *p, int64_t count)
+UNCHECKED static inline double *doubles(lg_dtype t, const void *p, int64_t count)
 {
         double *d = malloc((size_t)(count + 1) * sizeof *d);
         for (int64_t i = 0; i < count; i++)

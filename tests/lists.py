@@ -20,12 +20,17 @@ BY_HAND = {
     'test_context.c': 'lg_version lg_default_device', 'test_split.c': 'lg_unbind', 'test_batches.c': 'lg_rng_normal',
     'test_options.c': 'lg_memory_limit lg_deterministic lg_allow_tf32 lg_conv_allow_tf32 lg_grad_mode lg_anomaly',
     'test_autocast.c': 'lg_autocast_mode', 'transport/collective.c': 'lg_group_local_rank lg_group_host',
-    'transport/rules.c': 'lg_group_transport lg_sync_mode',
+    'transport/rules.c': 'lg_group_transport lg_sync_mode', 'test_pointwise_made.c': 'lg_equal', 'test_inplace.c': '''lg_add_scalar_
+    lg_sub_scalar_ lg_mul_scalar_ lg_div_scalar_ lg_pow_scalar_ lg_floor_divide_scalar_ lg_remainder_scalar_ lg_fmod_scalar_
+    lg_maximum_scalar_ lg_minimum_scalar_ lg_clamp_''',
+    'test_dist.c': '''lg_dist_normal lg_dist_uniform lg_dist_laplace lg_dist_cauchy lg_dist_gumbel lg_dist_student_t lg_dist_exponential
+    lg_dist_gamma lg_dist_chi2 lg_dist_beta lg_dist_log_normal lg_dist_half_normal lg_dist_dirichlet lg_dist_diagonal_normal
+    lg_dist_poisson lg_dist_sample lg_dist_rsample lg_dist_log_prob lg_dist_entropy lg_dist_mean lg_dist_variance lg_dist_kl''',
 }
 # Ops that are within others, whose results are of whole numbers, or that draw.
 NOT_LARGE = set('''view to slice_grad norm2 matmul_add linear_relu relu_grad class_weights pick pick_grad one_hot nonzero bernoulli
     multinomial rotate sequence_mask sample_logits pieces batch_norm_relu max_pool2d_grad max_pool2d_pick avg_pool2d_grad conv2d_relu conv2d_end conv2d_input_grad
-    conv2d_weight_grad weighted recurrent'''.split())
+    conv2d_weight_grad weighted recurrent float_power bitwise_not isclose equal standard_gamma poisson gumbel_softmax'''.split())
 
 
 def read(pattern):

@@ -20,6 +20,7 @@ VALUES = {
     'const char *': '"name"', 'bool': 'true', 'int': '0', 'int64_t': '1', 'size_t': 'sizeof w->memory', 'double': '0.5',
     'lg_shape': 'LG_SHAPE(4)', 'lg_dims': 'LG_DIMS(0)', 'lg_dtype': 'LG_F64', 'lg_device': 'lg_cpu()',
     'lg_reduce_op': 'LG_REDUCE_OP_MEAN', 'lg_ints': 'LG_INTS(1, 1)', 'lg_names': 'LG_NAMES("name")',
+    'lg_dist': 'lg_dist_normal(w->good, w->good)',
 }
 TENSORS = {'lg_tensor *': '{}', 'const lg_tensor *': '{}', 'lg_list': 'LG_LIST({})',
            'lg_tensor *const *': '(lg_tensor *[]){{{}, LG_END}}'}
@@ -75,6 +76,8 @@ def freed(functions, options):
             call = f'{call}; return true'
         elif result in ('double', 'lg_shape', 'lg_device'):
             call = f'const {result} got = {call}; (void)got; return true'
+        elif result == 'lg_dist':
+            call = f'return !{call}.kind'
         else:
             call = f'return !{call}'
         print(f'static bool call_{i}(world *w) {{ {call}; }}')

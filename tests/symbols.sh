@@ -25,20 +25,26 @@ for name in $(comm -13 "$work/declared" "$work/exported"); do
         complain "exported but not declared: $name"
 done
 
+# Functions that change a tensor in place.
+changing="lg_add_ lg_add_scalar_ lg_all_reduce_ lg_broadcast_ lg_clamp_ lg_copy_ lg_div_ lg_div_scalar_ lg_fill_"
+changing="$changing lg_floor_divide_scalar_ lg_fmod_scalar_ lg_maximum_scalar_ lg_minimum_scalar_ lg_mul_ lg_mul_scalar_"
+changing="$changing lg_pow_scalar_ lg_remainder_scalar_ lg_sub_ lg_sub_scalar_"
+
 # One scheme of names: _with and _list are behind macros, a trailing underscore means in place.
 for name in $(grep '_\(with\|list\)$' "$work/exported"); do
         grep -q "^#define ${name%_*}(" "$root"/libgrad/grad/*.h || complain "$name is exported, but there is no macro ${name%_*}"
 done
-[ "$(grep '_$' "$work/exported" | tr '\n' ' ')" = "lg_add_ lg_all_reduce_ lg_broadcast_ lg_copy_ lg_div_ lg_fill_ lg_mul_ lg_sub_ " ] ||
+[ "$(grep '_$' "$work/exported" | tr '\n' ' ')" = "$changing " ] ||
         complain "a trailing underscore means in place: $(grep '_$' "$work/exported" | tr '\n' ' ')"
 
 # The rows: pointwise ones are functions of their names; of the others, what has no function of its own is listed here.
-sed -n 's/^\(UNARY\|BINARY\|TERNARY\|COMPARE\|COMPARE_SCALAR\|TEST\)(\([a-z0-9_]*\),.*/\2/p' \
+sed -n 's/^\(UNARY\|BINARY\|TERNARY\|COMPARE\|COMPARE_SCALAR\|TEST\|PLAIN\|PLAIN_SCALAR\)(\([a-z0-9_]*\),.*/\2/p' \
         "$root/kernels/pointwise.def" | sort -u >"$work/pointwise"
 sed -n 's/^\(OP\|COMPOSITE\)(\([a-z0-9_]*\)[,)].*/\2/p' "$root/libgrad/ops/ops.def" | sort -u >"$work/structural"
 [ "$(wc -l <"$work/pointwise")" -gt 40 ] && [ "$(wc -l <"$work/structural")" -gt 15 ] || complain "the lists could not be read"
 private="linear_relu batch_norm_relu conv2d_relu conv2d_end matmul_add pieces relu_grad slice_grad class_weights norm2 view pick pick_grad"
 private="$private conv2d_input_grad conv2d_weight_grad max_pool2d_grad max_pool2d_pick avg_pool2d_grad weighted rotate recurrent"
+private="$private gamma_draw gamma_slope poisson_draw"
 for name in $(cat "$work/pointwise" "$work/structural"); do
         case " $private " in *" $name "*) continue ;; esac
         grep -qx "lg_$name\(_with\)\{0,1\}" "$work/exported" || complain "ops.def has $name, but there is no lg_$name"

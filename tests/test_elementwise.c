@@ -50,7 +50,28 @@
         ROW(xlogy_a, lg_xlogy(x, P), 3, 4)                                                                             \
         ROW(xlogy_b, lg_xlogy(Y, PLUS(0.1)), 3, 4)                                                                     \
         ROW(logaddexp_a, lg_logaddexp(TIMES(9), Y), 3, 4)                                                              \
-        ROW(logaddexp_b, lg_logaddexp(Y, TIMES(9)), 3, 4)
+        ROW(logaddexp_b, lg_logaddexp(Y, TIMES(9)), 3, 4)                                                              \
+        ROW(erfinv, lg_erfinv(TIMES(0.48)), 3, 4)                                                                      \
+        ROW(lgamma, lg_lgamma(PLUS(0.4)), 3, 4)                                                                        \
+        ROW(digamma, lg_digamma(PLUS(0.4)), 3, 4)                                                                      \
+        ROW(polygamma1, lg_polygamma(PLUS(0.4), 1), 3, 4)                                                              \
+        ROW(polygamma3, lg_polygamma(PLUS(0.4), 3), 3, 4)                                                              \
+        ROW(sinc, lg_sinc(lg_add_scalar(x, 0.1)), 3, 4)                                                                \
+        ROW(deg2rad, lg_deg2rad(x), 3, 4)                                                                              \
+        ROW(rad2deg, lg_rad2deg(x), 3, 4)                                                                              \
+        ROW(threshold, lg_threshold(x, 0.5, -2), 3, 4)                                                                 \
+        ROW(fmax_a, lg_fmax(x, Y), 3, 4)                                                                               \
+        ROW(fmax_b, lg_fmax(Y, x), 3, 4)                                                                               \
+        ROW(fmin_a, lg_fmin(x, Y), 3, 4)                                                                               \
+        ROW(fmin_b, lg_fmin(Y, x), 3, 4)                                                                               \
+        ROW(hypot_a, lg_hypot(x, Y), 3, 4)                                                                             \
+        ROW(hypot_b, lg_hypot(Y, x), 3, 4)                                                                             \
+        ROW(copysign_a, lg_copysign(lg_add_scalar(x, 0.1), Y), 3, 4)                                                   \
+        ROW(copysign_scalar, lg_copysign_scalar(lg_add_scalar(x, 0.1), -2), 3, 4)                                      \
+        ROW(fmod_scalar, lg_fmod_scalar(TIMES(3), 1.3), 3, 4)                                                          \
+        ROW(remainder_scalar, lg_remainder_scalar(TIMES(3), 1.3), 3, 4)                                                \
+        ROW(xlogy_scalar, lg_xlogy_scalar(x, 1.3), 3, 4)                                                               \
+        ROW(rxlogy_scalar, lg_rxlogy_scalar(PLUS(0.1), 1.3), 3, 4)
 
 GOLDEN_TEST(as_pytorch_computes_it, "elementwise.txt", golden_input, ROWS);
 #undef Y

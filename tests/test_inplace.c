@@ -25,6 +25,29 @@ TEST_CASE(results)
         lg_close(c);
 }
 
+TEST_CASE(of_numbers)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_from(c, ((float[]){1, -2, 3.5}), LG_SHAPE(3)), *i = lg_arange(c, 5, 8, 1);
+        assert_true(lg_add_scalar_(x, 1) && lg_mul_scalar_(x, 2) && lg_sub_scalar_(x, 1) && lg_div_scalar_(x, 2));
+        assert_list(x, 0, 1.5, -1.5, 4);
+        assert_true(lg_fmod_scalar_(lg_slice(x, 0, 0, 2), 1) && lg_remainder_scalar_(x, 1.25));
+        assert_list(x, 0, 0.5, 0.75, 0.25);
+        assert_true(lg_pow_scalar_(x, 2) && lg_clamp_(x, 0.1, 0.25));
+        assert_list(x, 1e-8, 0.25, 0.25, 0.1f);
+        assert_true(lg_maximum_scalar_(x, 0.2) && lg_minimum_scalar_(x, 0.21) && lg_floor_divide_scalar_(x, 0.1));
+        assert_list(x, 0, 2, 2, 2);
+        assert_true(lg_floor_divide_scalar_(i, 2) && lg_mul_scalar_(i, 3) && lg_clamp_(i, 7, 1e30));
+        assert_list(i, 0, 7, 9, 9);
+        assert_false(lg_div_scalar_(i, 2));
+        assert_error(c, LG_ERR_DTYPE, "lg_div_scalar_: x is");
+        assert_false(lg_add_scalar_(lg_cast(i, LG_U8), -1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_add_scalar_");
+        assert_false(lg_mul_scalar_(lg_square(lg_ones(c, LG_SHAPE(2), .requires_grad = true)), 2));
+        assert_error(c, LG_ERR_STATE, "lg_mul_scalar_: x is a result of square");
+        lg_close(c);
+}
+
 TEST_CASE(through_views_and_overlaps)
 {
         lg_ctx *c = open_ctx();

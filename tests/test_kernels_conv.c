@@ -191,7 +191,7 @@ static double work_of(const row *r)
 }
 
 /* The sums of the absolute values of what is added. */
-PLAIN static double *magnitudes(const lg_conv_args *a, int64_t x, int64_t y, int64_t w, int64_t count)
+UNCHECKED static double *magnitudes(const lg_conv_args *a, int64_t x, int64_t y, int64_t w, int64_t count)
 {
         lg_conv_args m = *a;
         double *ret = malloc((size_t)(count + 1) * sizeof *ret);

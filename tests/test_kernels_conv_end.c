@@ -42,7 +42,7 @@ typedef struct one_case {
 } one_case;
 
 /* y = relu(y * scale + shift + z) */
-PLAIN static void end_reference(const lg_conv_args *a, const double *z, one_case *c)
+UNCHECKED static void end_reference(const lg_conv_args *a, const double *z, one_case *c)
 {
         const lg_dtype t = a->dtype == LG_F64 ? LG_F64 : LG_F32;
         c->most = 1;

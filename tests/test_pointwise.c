@@ -328,6 +328,9 @@ TEST_CASE(not_a_number_goes_through)
                         for (int side = 0; side < 2; side++) {
                                 read_all(side ? binaries[r].op(one, x) : binaries[r].op(x, one), v, 9);
                                 bool is_one_to_nan = !strcmp(binaries[r].name, "pow") && side;
+                                /* in test_pointwise_made.c */
+                                if (strstr("fmax fmin heaviside copysign", binaries[r].name))
+                                        continue;
                                 /* it differs from everything, and is not zero */
                                 const char *holds = "ne logical_and logical_or";
                                 double wanted = binaries[r].compares ? strstr(holds, binaries[r].name) != NULL : NAN;

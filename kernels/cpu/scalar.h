@@ -47,6 +47,27 @@ LG_MVEC_CLONE double atan2(double, double);
 LG_LIBM(LG_FUNCTION_BOTH)
 LG_LIBM_EXACT(LG_FUNCTION_BOTH)
 LG_LIBM_F64(LG_FUNCTION_F64)
+/* Functions of special.h and variates.h: f32 is computed in f64. */
+#define LG_F64_FOR_F32(name, parameters, ...)                                                                          \
+        static inline double lg_##name##_f64 parameters(double)                                                        \
+        {                                                                                                              \
+                return lg_##name(__VA_ARGS__);                                                                         \
+        }                                                                                                              \
+        static inline float lg_##name##_f32 parameters(float)                                                          \
+        {                                                                                                              \
+                return (float)lg_##name(__VA_ARGS__);                                                                  \
+        }
+#define LG_ONE(type) (type a)
+#define LG_TWO(type) (type a, type b)
+#define LG_SPECIAL_OF_ONE(name) LG_F64_FOR_F32(name, LG_ONE, a)
+#define LG_SPECIAL_OF_TWO(name) LG_F64_FOR_F32(name, LG_TWO, a, b)
+LG_SPECIAL1(LG_SPECIAL_OF_ONE)
+LG_SPECIAL2(LG_SPECIAL_OF_TWO)
+#undef LG_F64_FOR_F32
+#undef LG_ONE
+#undef LG_TWO
+#undef LG_SPECIAL_OF_ONE
+#undef LG_SPECIAL_OF_TWO
 /* Rounding functions do nothing for integers. */
 #define lg_floor_i64(x) (x)
 #define lg_ceil_i64(x) (x)
@@ -56,6 +77,11 @@ LG_LIBM_F64(LG_FUNCTION_F64)
 #define lg_atan2_f64 atan2
 #define lg_copysign_f32 copysignf
 #define lg_copysign_f64 copysign
+#define lg_hypot_f32 hypotf
+#define lg_hypot_f64 hypot
+#define lg_signbit_f32(x) (signbit(x) != 0)
+#define lg_signbit_f64(x) (signbit(x) != 0)
+#define lg_signbit_i64(x) ((x) < 0)
 #define lg_pow_f32 powf
 #define lg_pow_f64 pow
 #define lg_fmod_f32 fmodf

@@ -169,7 +169,7 @@ static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args 
                 return (T)(value);                                                                                     \
         }
 
-/* Define the kernel of a formula, lg_cuda_<name>: for float dtypes, or for any. */
+/* Define the kernel of a formula, lg_cuda_<name>: for float dtypes, for any, or for integers. */
 #define FLOATS(name, condition, compare)                                                                               \
         if (a->dtype == LG_F64)                                                                                        \
                 return lg_pointwise<double, double, f_##name<double>>(q, #name, a, condition, compare, a->p0, a->p1);  \
@@ -190,5 +190,11 @@ static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args 
                                                                          lg_to_i64(a->p0), lg_to_i64(a->p1));          \
         }
 #define KERNEL_NUMBER KERNEL_ANY
+#define KERNEL_INTEGER(name, condition, compare)                                                                       \
+        extern "C" bool lg_cuda_##name(lg_queue *q, const lg_pointwise_args *a)                                        \
+        {                                                                                                              \
+                return lg_pointwise<int64_t, int64_t, f_##name<int64_t>>(q, #name, a, condition, compare,              \
+                                                                         lg_to_i64(a->p0), lg_to_i64(a->p1));          \
+        }
 
 #endif

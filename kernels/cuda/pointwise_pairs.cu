@@ -14,4 +14,6 @@
 #define COMPARE(name, formula) FORMULA(name, INPUTS, formula) KERNEL_ANY(name, -1, true)
 #define COMPARE_SCALAR(name, formula) FORMULA(name, INPUTS, formula) KERNEL_SCALAR(name)
 #define TEST COMPARE
+#define PLAIN(name, types, formula) FORMULA(name, INPUTS, formula) KERNEL_##types(name, -1, false)
+#define PLAIN_SCALAR PLAIN
 #include "../pointwise.def"

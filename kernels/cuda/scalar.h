@@ -42,6 +42,7 @@ LG_MATH2(pow)
 LG_MATH2(atan2)
 LG_MATH2(fmod)
 LG_MATH2(copysign)
+LG_MATH2(hypot)
 #undef LG_MATH2
 #define LG_MATH_I64(name)                                                                                              \
         static __device__ inline int64_t lgm_##name(int64_t a, int64_t b)                                              \
@@ -53,6 +54,30 @@ LG_MATH_I64(pow)
 LG_MATH_I64(remainder)
 LG_MATH_I64(floor_divide)
 #undef LG_MATH_I64
+
+/* Functions of special.h and variates.h: f32 is computed in f64. */
+#define LG_MATH_F64_1(name)                                                                                            \
+        template <typename T> static __device__ inline T lgm_##name(T x)                                               \
+        {                                                                                                              \
+                return (T)lg_##name((double)x);                                                                        \
+        }
+#define LG_MATH_F64_2(name)                                                                                            \
+        template <typename T> static __device__ inline T lgm_##name(T a, T b)                                          \
+        {                                                                                                              \
+                return (T)lg_##name((double)a, (double)b);                                                             \
+        }
+LG_SPECIAL1(LG_MATH_F64_1)
+LG_SPECIAL2(LG_MATH_F64_2)
+#undef LG_MATH_F64_1
+#undef LG_MATH_F64_2
+template <typename T> static __device__ inline bool lgm_signbit(T x)
+{
+        return lgm_copysign((T)1, x) < 0;
+}
+static __device__ inline bool lgm_signbit(int64_t x)
+{
+        return x < 0;
+}
 
 template <typename T> static __device__ inline T lgm_select(bool c, T a, T b)
 {

@@ -334,8 +334,19 @@ LG_API LG_NEW lg_module *lg_nn_hardtanh(lg_ctx *c, double low, double high);
 /* Makes a layer that computes log(1 + e^(beta x)) / beta, and x itself where beta x > threshold (PyTorch: 1 and 20). */
 LG_API LG_NEW lg_module *lg_nn_softplus(lg_ctx *c, double beta, double threshold);
 
+/* Makes a layer that computes x > threshold ? x : value. */
+LG_API LG_NEW lg_module *lg_nn_threshold(lg_ctx *c, double threshold, double value);
+
+/* Makes a layer that computes lg_rrelu(): x > 0 ? x : s x, with random slopes s from lower to upper in training and
+ * their mean in evaluation (PyTorch: 1/8 and 1/3). */
+LG_API LG_NEW lg_module *lg_nn_rrelu(lg_ctx *c, double lower, double upper);
+
+/* Makes a layer that computes lg_softmax() over the channels of images (N, C, H, W) or (C, H, W). */
+LG_API LG_NEW lg_module *lg_nn_softmax2d(lg_ctx *c);
+
 /* Makes a layer that computes, along a dimension: */
 LG_API LG_NEW lg_module *lg_nn_softmax(lg_ctx *c, int dim);     /* lg_softmax(): e^x / sum(e^x) */
+LG_API LG_NEW lg_module *lg_nn_softmin(lg_ctx *c, int dim);     /* lg_softmin(): e^-x / sum(e^-x) */
 LG_API LG_NEW lg_module *lg_nn_log_softmax(lg_ctx *c, int dim); /* lg_log_softmax(): its logarithm */
 
 /* Makes a layer that applies lg_glu(): the first half of x along a dimension of even size times sigmoid of the second.

@@ -11,14 +11,15 @@
 
 /* Dtypes that an operand accepts. Classes up to LG__FLOAT take part in the type promotion of ops with LG__PROMOTE. */
 typedef enum lg__class {
-        LG__ANY,    /* any dtype */
-        LG__NUMBER, /* any dtype; bool is cast to i64 */
-        LG__WHOLE,  /* any dtype; integers and bool are cast to i64 */
-        LG__REAL,   /* any dtype; integers and bool are cast to f32 */
-        LG__FLOAT,  /* float dtypes only */
-        LG__WEIGHT, /* float dtypes; cast to f64 if input 0 is f64, else to f32 */
-        LG__INDEX,  /* i64 only */
-        LG__MASK    /* bool only */
+        LG__ANY,     /* any dtype */
+        LG__NUMBER,  /* any dtype; bool is cast to i64 */
+        LG__WHOLE,   /* any dtype; integers and bool are cast to i64 */
+        LG__REAL,    /* any dtype; integers and bool are cast to f32 */
+        LG__FLOAT,   /* float dtypes only */
+        LG__WEIGHT,  /* float dtypes; cast to f64 if input 0 is f64, else to f32 */
+        LG__INTEGER, /* integers and bool only; promoted like the classes up to LG__FLOAT */
+        LG__INDEX,   /* i64 only */
+        LG__MASK     /* bool only */
 } lg__class;
 
 /* Memory layout that an op needs of an operand; other layouts are copied, and the copy is recorded in the graph. */
@@ -177,6 +178,11 @@ extern const lg__op lg__pointwise_ops[LG_PW_COUNT]; /* ids of derivative kernels
 bool lg__has_elementwise(const char *name);
 /* Returns whether elementwise op `id` accepts p0 and p1; if not, sets an error that begins with `name`. */
 bool lg__pointwise_takes(lg_ctx *c, const char *name, int id, double p0, double p1);
+
+/* Checks the numbers of elementwise op `id` on a tensor of dtype d, and converts them to values of d for integers and
+ * bool. Sets an error if one is out of range, except for a lower bound below or an upper bound above the range, which
+ * has no effect. */
+bool lg__pointwise_numbers(lg_ctx *c, const char *name, int id, lg_dtype d, double numbers[2]);
 
 /* Stores how to recompute the result of a large activation from its input (remake.c), so that its memory can be freed
  * while only the backward pass needs it. Returns false and sets an error if there is no memory. */

@@ -61,6 +61,9 @@ static bool check_dtype(const lg__op *op, lg_tensor *const *in, int in_count, in
         if ((takes == LG__FLOAT || takes == LG__WEIGHT) && !lg__dtype_float(t->at.dtype))
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()%s",
                                 op->name, name_of(op, i).s, lg__tensor_text(t).s, order_hint(op, in, in_count, i).s);
+        if (takes == LG__INTEGER && lg__dtype_float(t->at.dtype))
+                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not of an integer dtype or bool", op->name,
+                                name_of(op, i).s, lg__tensor_text(t).s);
         if (takes == LG__INDEX && t->at.dtype != LG_I64)
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s; indices are i64: lg_cast(%s, LG_I64)%s", op->name,
                                 name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s,
@@ -154,11 +157,16 @@ lg_dtype lg__common_dtype(lg_tensor *const *in, int n)
         return common(&d);
 }
 
+static bool is_promoted(lg__class takes)
+{
+        return takes <= LG__FLOAT || takes == LG__INTEGER;
+}
+
 static lg_dtype promoted(const lg__op *op, lg_tensor *const *in, int n)
 {
         dtypes d = {{LG_DTYPE_NONE, LG_DTYPE_NONE}};
         for (int i = 0; i < n; i++)
-                if (in[i] && lg__operand_of(op, i)->takes <= LG__FLOAT)
+                if (in[i] && is_promoted(lg__operand_of(op, i)->takes))
                         meet(&d, in[i]);
         return common(&d);
 }
@@ -169,7 +177,7 @@ static lg_dtype dtype_for(const lg__op *op, lg_tensor *const *in, int i, lg_dtyp
         const lg__class takes = lg__operand_of(op, i)->takes;
         if (takes == LG__WEIGHT)
                 return in[0]->at.dtype == LG_F64 ? LG_F64 : LG_F32;
-        if (takes > LG__FLOAT)
+        if (!is_promoted(takes))
                 return in[i]->at.dtype;
         const lg_dtype d = common ? common : in[i]->at.dtype;
         if (takes == LG__REAL && !lg__dtype_float(d))

@@ -1,4 +1,5 @@
 /* activations.c - modules that apply one op with at most two numbers (activations, Flatten, ...), and PReLU. */
+#include <math.h>
 #include "graph/op.h"
 #include "nn.h"
 
@@ -62,10 +63,33 @@ LAYER1(celu, "CELU", lg_celu(x, n->a))
 LAYER1(hardshrink, "Hardshrink", lg_hardshrink(x, n->a))
 LAYER1(softshrink, "Softshrink", lg_softshrink(x, n->a))
 LAYER_ALONG(softmax, "Softmax", lg_softmax(x, (int)n->a))
+LAYER_ALONG(softmin, "Softmin", lg_softmin(x, (int)n->a))
 LAYER_ALONG(log_softmax, "LogSoftmax", lg_log_softmax(x, (int)n->a))
 LAYER_ALONG(glu, "GLU", lg_glu(x, (int)n->a))
 LAYER2(hardtanh, "Hardtanh", lg_hardtanh(x, n->a, n->b))
+LAYER2(threshold, "Threshold", lg_threshold(x, n->a, n->b))
 LAYER2(softplus, "Softplus", lg_softplus(x, n->a, n->b))
+
+static lg_tensor *softmax_of_channels(lg_tensor *x)
+{
+        const int n = x->at.shape.ndim;
+        if (n == 3 || n == 4)
+                return lg_softmax(x, -3);
+        return lg__fail(x->ctx, LG_ERR_SHAPE, "Softmax2d: x is %s; it is (N, C, H, W) or (C, H, W)",
+                        lg__tensor_text(x).s);
+}
+LAYER0(softmax2d, "Softmax2d", softmax_of_channels(x))
+
+FORWARD(rrelu, lg_rrelu(x, .lower = n->a, .upper = n->b, .training = lg_is_training(m)))
+
+lg_module *lg_nn_rrelu(lg_ctx *c, double lower, double upper)
+{
+        if (lg__ok(c) && !(lower <= upper && isfinite(lower) && isfinite(upper)))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_rrelu: lower is %g and upper %g; they are finite, in order",
+                                lower, upper);
+        const numbers bounds = {lower == 0 ? LG_ZERO : lower, upper == 0 ? LG_ZERO : upper};
+        return lg__module_with(c, "RReLU", forward_rrelu, &bounds, sizeof bounds);
+}
 
 lg_tensor *lg__relu_forward(lg_module *m, lg_list inputs, void *user)
 {

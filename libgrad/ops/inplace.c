@@ -111,6 +111,39 @@ bool lg_div_(lg_tensor *x, lg_tensor *y)
         return combine(x, y, LG_PW_div, "lg_div_");
 }
 
+/* Applies an elementwise function of x and at most two numbers to x itself. */
+static bool change(lg_tensor *x, int id, double p0, double p1, const char *op)
+{
+        double numbers[] = {p0, p1};
+        if (!may_change(x, op))
+                return false;
+        if (lg__pointwise_ops[id].operands[0].takes == LG__REAL && !lg__dtype_float(x->at.dtype))
+                return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s; its results need a float dtype", op,
+                                lg__tensor_text(x).s);
+        return lg__pointwise_numbers(x->ctx, op, id, x->at.dtype, numbers) &&
+               lg__pointwise_run(id, x, (lg_tensor *[LG_PW_INPUTS]){x}, numbers[0], numbers[1], op) && changed(x);
+}
+#define OF_NUMBER(name)                                                                                                \
+        bool lg_##name##_(lg_tensor *x, double s)                                                                      \
+        {                                                                                                              \
+                return change(x, LG_PW_##name, s, 0, "lg_" #name "_");                                                 \
+        }
+OF_NUMBER(add_scalar)
+OF_NUMBER(sub_scalar)
+OF_NUMBER(mul_scalar)
+OF_NUMBER(div_scalar)
+OF_NUMBER(pow_scalar)
+OF_NUMBER(floor_divide_scalar)
+OF_NUMBER(remainder_scalar)
+OF_NUMBER(fmod_scalar)
+OF_NUMBER(maximum_scalar)
+OF_NUMBER(minimum_scalar)
+
+bool lg_clamp_(lg_tensor *x, double low, double high)
+{
+        return change(x, LG_PW_clamp, low, high, "lg_clamp_");
+}
+
 bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes)
 {
         return may_change(t, "lg_write") && lg__write_values(t, "lg_write", data, dtype, bytes) && changed(t);

@@ -39,22 +39,16 @@ static int bound_of(int id, int i)
         return id == LG_PW_maximum_scalar ? 1 : id == LG_PW_minimum_scalar ? 2 : 0;
 }
 
-/* Converts the numeric parameters of an op on integers or bool to values of that dtype. Sets an error if one is out of
- * range, except for a lower bound below or an upper bound above the range, which has no effect. */
-static bool take_numbers(lg__call *call)
+bool lg__pointwise_numbers(lg_ctx *c, const char *name, int id, lg_dtype d, double numbers[2])
 {
-        pointwise_attributes *a = call->attributes;
-        double *const all[] = {&a->p0, &a->p1};
-        const lg_dtype d = call->in[0]->at.dtype;
-        if (lg__dtype_float(d) || call->in_count > 1)
-                return true;
-        for (int i = 0; i < 2; i++) {
-                const int bound = bound_of(call->op->pointwise, i);
-                double *number = all[i];
+        if (!lg__pointwise_takes(c, name, id, numbers[0], numbers[1]))
+                return false;
+        for (int i = 0; i < 2 && !lg__dtype_float(d); i++) {
+                const int bound = bound_of(id, i);
                 if (d == LG_BOOL)
-                        *number = bound ? fmax(0, fmin(*number, 1)) : *number != 0;
-                else if (!(bound == 1 && *number < 0) && !(bound == 2 && *number > 0) &&
-                         !lg__dtype_holds(call->ctx, call->op->name, d, *number))
+                        numbers[i] = bound ? fmax(0, fmin(numbers[i], 1)) : numbers[i] != 0;
+                else if (!(bound == 1 && numbers[i] < 0) && !(bound == 2 && numbers[i] > 0) &&
+                         !lg__dtype_holds(c, name, d, numbers[i]))
                         return false;
         }
         return true;
@@ -66,6 +60,8 @@ bool lg__pointwise_takes(lg_ctx *c, const char *name, int id, double p0, double 
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: lambda is %g; 0 or more", name, p0);
         if (id == LG_PW_celu && p0 == 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: alpha is 0, by which x is divided", name);
+        if (id == LG_PW_polygamma && !(p0 >= 0 && p0 == floor(p0)))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: n is %g; a whole number of 0 or more", name, p0);
         if (id == LG_PW_hardtanh && p0 > p1)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: low is %g, above high, which is %g", name, p0, p1);
         return true;
@@ -73,9 +69,14 @@ bool lg__pointwise_takes(lg_ctx *c, const char *name, int id, double p0, double 
 
 bool lg__pointwise_infer(lg__call *call)
 {
-        const pointwise_attributes *a = call->attributes;
-        return lg__pointwise_takes(call->ctx, call->op->name, call->op->pointwise, a->p0, a->p1) &&
-               take_numbers(call) && infer(call, call->in[call->in_count - 1]->at.dtype);
+        pointwise_attributes *a = call->attributes;
+        double numbers[] = {a->p0, a->p1};
+        if (call->in_count == 1 &&
+            !lg__pointwise_numbers(call->ctx, call->op->name, call->op->pointwise, call->in[0]->at.dtype, numbers))
+                return false;
+        a->p0 = numbers[0];
+        a->p1 = numbers[1];
+        return infer(call, call->in[call->in_count - 1]->at.dtype);
 }
 
 bool lg__pointwise_infer_compare(lg__call *call)
@@ -182,6 +183,8 @@ static lg_tensor *apply_numbers(int id, lg_tensor *x, double p0, double p1)
                 return apply(LG_PW_##name, a, b, NULL);                                                                \
         }
 #define COMPARE(name, formula) BINARY(name, ANY, formula)
+#define PLAIN BINARY
+#define PLAIN_SCALAR(name, types, formula) DEFINE1(name)
 #define TERNARY(name, ...)                                                                                             \
         lg_tensor *lg_##name(lg_tensor *condition, lg_tensor *a, lg_tensor *b)                                         \
         {                                                                                                              \

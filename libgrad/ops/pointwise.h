@@ -14,6 +14,12 @@ bool lg__pointwise_fused(lg__vjp *v);
 /* Returns parameter i of the op as a 0-d tensor of the dtype and device of the output's gradient. */
 lg_tensor *lg__pointwise_parameter(const lg__vjp *v, int i);
 
+/* Random numbers of kernels/variates.h, of parameters and of uniform numbers in [0, 1), and the derivative of a gamma
+ * variate b by its shape a. Without derivatives. */
+lg_tensor *lg_gamma_draw(lg_tensor *shape, lg_tensor *uniform);
+lg_tensor *lg_gamma_slope(lg_tensor *shape, lg_tensor *drawn);
+lg_tensor *lg_poisson_draw(lg_tensor *rate, lg_tensor *uniform);
+
 /* Derivatives of elementwise ops: pointwise_vjp.c. */
 #define UNARY(name, ...) bool lg__pointwise_vjp_##name(lg__vjp *v);
 #define BINARY UNARY

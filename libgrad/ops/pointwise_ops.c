@@ -23,6 +23,7 @@
 /* Autocast classes: CLASS(name) is the second item of CLASS_name, or LG__AS_IT_IS if CLASS_name is not defined. */
 #define CLASS_square ~, LG__F32 /* like pow */
 #define CLASS_exp ~, LG__F32
+#define CLASS_erfinv ~, LG__F32
 #define CLASS_expm1 ~, LG__F32
 #define CLASS_log ~, LG__F32
 #define CLASS_log1p ~, LG__F32
@@ -52,6 +53,7 @@
 #define FLOAT LG__REAL
 #define ANY LG__ANY
 #define NUMBER LG__NUMBER
+#define INTEGER LG__INTEGER
 #define ROW(name_, infer_, ...)                                                                                        \
         [LG_PW_##name_] = {.name = #name_,                                                                             \
                            .autocast = CLASS(name_),                                                                   \
@@ -79,6 +81,11 @@
         ROW(name, lg__pointwise_infer_compare, .flags = LG__PROMOTE, LG__OPERANDS({"a"}, {"b"}), LG__RESULTS({"y"}))
 #define COMPARE_SCALAR(name, formula) ROW(name, lg__pointwise_infer_compare, LG__OPERANDS({"x"}), LG__RESULTS({"y"}))
 #define TEST(name, formula) COMPARE_SCALAR(name, formula)
+#define PLAIN(name, types, formula)                                                                                    \
+        ROW(name, lg__pointwise_infer, .flags = LG__PROMOTE, LG__OPERANDS({"a", types}, {"b", types}),                 \
+            LG__RESULTS({"y"}))
+#define PLAIN_SCALAR(name, types, formula)                                                                             \
+        ROW(name, lg__pointwise_infer, LG__OPERANDS({"x", types}), LG__RESULTS({"y"}))
 const lg__op lg__pointwise_ops[LG_PW_COUNT] = {
 #include "../../kernels/pointwise.def"
 };

@@ -12,6 +12,7 @@
 #define K(value) lg__constant(v->grad[0], value)
 #define P0 lg__pointwise_parameter(v, 0)
 #define P1 lg__pointwise_parameter(v, 1)
+#define NUMBER0 ((const pointwise_attributes *)v->attributes)->p0
 #define G v->grad[0]
 #define X v->in[0]
 #define A v->in[0]

@@ -63,7 +63,7 @@ static lg_tensor *compose_prod(const lg__call *call)
 }
 LG__REDUCTION(prod, LG__ANY, LG__F32)
 
-/* Returns x^p for x >= 0 and p > 0, with a derivative of 0 at x = 0 for every p. */
+/* Returns x^p for x >= 0, or 0 for x = 0, where the derivative is 0 for every p. */
 static lg_tensor *power(lg_tensor *x, double p)
 {
         lg_tensor *zero = lg_eq_scalar(x, 0), *safe = lg_where(zero, lg__constant(x, 1), x);
@@ -86,11 +86,11 @@ static lg_tensor *compose_norm(const lg__call *call)
             !lg__reduce_of(call, LG_OPTIONS(lg_reduce_options, .dims = o.dims, .keep_dim = o.keep_dim), &a))
                 return NULL;
         const double p = lg__option(o.p, 2);
-        if (!(p >= 0))
-                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "norm: p is %g; it must be 0 or above", p);
-        if (isinf(p) && lg__reduced_count(x->at.shape, &a) == 0)
-                return lg__fail(call->ctx, LG_ERR_SHAPE, "norm: x is %s: there is no greatest element",
-                                lg__tensor_text(x).s);
+        if (isnan(p))
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "norm: p is NaN; it must be a number");
+        if ((p < 0 || isinf(p)) && lg__reduced_count(x->at.shape, &a) == 0)
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "norm: x is %s: there is no %s element", lg__tensor_text(x).s,
+                                p < 0 ? "least" : "greatest");
         if (p == 2)
                 return LG__APPLY(norm2, &a, x);
         const lg_shape to = lg__reduced_shape(x->at.shape, &a, a.keep_dim);
@@ -98,13 +98,18 @@ static lg_tensor *compose_norm(const lg__call *call)
         x = lg__widened(x);
         x = p == 0 ? not_zero(x) : lg_abs(x);
         if (p == 0 || p == 1 || isinf(p) || empty)
-                return lg_cast(isinf(p) ? LG__APPLY(amax, &a, x) : LG__APPLY(sum, &a, x), dtype);
-        /* dividing by the greatest element first keeps the powers from overflowing */
+                return lg_cast(!isinf(p) ? LG__APPLY(sum, &a, x)
+                               : p > 0   ? LG__APPLY(amax, &a, x)
+                                         : LG__APPLY(amin, &a, x),
+                               dtype);
+        /* dividing by the greatest element, the least for negative powers, keeps the powers from overflowing */
         a.keep_dim = true;
-        lg_tensor *top = LG__APPLY(amax, &a, lg_detach(x));
+        lg_tensor *top = p > 0 ? LG__APPLY(amax, &a, lg_detach(x)) : LG__APPLY(amin, &a, lg_detach(x));
+        lg_tensor *zero = lg_eq_scalar(top, 0);
         top = lg_where(lg_logical_and(lg_gt_scalar(top, 0), lg_isfinite(top)), top, lg__constant(top, 1));
         lg_tensor *sum = LG__APPLY(sum, &a, power(lg_div(x, top), p));
-        return lg_cast(lg_reshape(lg_mul(power(sum, 1 / p), top), to), dtype);
+        lg_tensor *y = lg_mul(power(sum, 1 / p), top);
+        return lg_cast(lg_reshape(p > 0 ? y : lg_masked_fill(y, zero, 0), to), dtype);
 }
 
 LG__DEFINE(norm, .autocast = LG__F32, LG__OPERANDS({"x", LG__FLOAT}), .compose = compose_norm)
@@ -112,6 +117,42 @@ LG__DEFINE(norm, .autocast = LG__F32, LG__OPERANDS({"x", LG__FLOAT}), .compose =
 lg_tensor *lg_norm_with(lg_tensor *x, const lg_norm_options *options)
 {
         return LG__APPLY(norm, options, x);
+}
+
+typedef struct slices {
+        double p, most;
+        int dim;
+} slices;
+
+/* Multiplies the slices along a dimension whose norm is above `most` by most / (norm + 1e-7). */
+static lg_tensor *compose_renorm(const lg__call *call)
+{
+        const slices *r = call->attributes;
+        lg_tensor *x = call->in[0], *wide = lg__widened(x);
+        lg_shape s = x->at.shape;
+        lg_dims others = LG_ALL_DIMS;
+        if (s.ndim < 2)
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "renorm: x is %s; it needs two dimensions at least",
+                                lg__tensor_text(x).s);
+        if (!(r->p > 0) || !(r->most >= 0))
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT,
+                                "renorm: p is %g and max_norm %g; p is above 0, max_norm 0 or more", r->p, r->most);
+        const int dim = lg__dim(call->ctx, "renorm", r->dim, s.ndim);
+        if (dim < 0)
+                return NULL;
+        for (int i = 0; i < s.ndim; i++)
+                if (i != dim)
+                        others.dim[others.count++] = i;
+        lg_tensor *norm = lg_norm(wide, .p = r->p, .dims = others, .keep_dim = true);
+        lg_tensor *above = norm ? lg_gt_scalar(norm, r->most) : NULL;
+        lg_tensor *scale = above ? lg_rdiv_scalar(lg_add_scalar(norm, 1e-7), r->most) : NULL;
+        return scale ? lg_cast(lg_mul(wide, lg_where(above, scale, lg__constant(norm, 1))), x->at.dtype) : NULL;
+}
+LG__DEFINE(renorm, .autocast = LG__F32, LG__OPERANDS({"x", LG__FLOAT}), .compose = compose_renorm)
+
+lg_tensor *lg_renorm(lg_tensor *x, double p, int dim, double max_norm)
+{
+        return LG__APPLY(renorm, (&(slices){p, max_norm, dim}), x);
 }
 
 static lg_tensor *compose_logsumexp(const lg__call *call)

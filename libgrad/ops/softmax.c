@@ -71,3 +71,14 @@ static bool vjp_log_softmax(lg__vjp *v)
         }
 SOFTMAX(softmax)
 SOFTMAX(log_softmax)
+
+static lg_tensor *compose_softmin(const lg__call *call)
+{
+        return lg_softmax(lg_neg(call->in[0]), *(const int *)call->attributes);
+}
+LG__DEFINE(softmin, .autocast = LG__F32, .compose = compose_softmin, LG__OPERANDS({"x", LG__FLOAT}))
+
+lg_tensor *lg_softmin(lg_tensor *x, int dim)
+{
+        return LG__APPLY(softmin, &dim, x);
+}

@@ -16,6 +16,8 @@
 #define COS(a) V1(cos, a)
 #define TANH(a) V1(tanh, a)
 #define ERFC(a) V1(erfc, a)
+#define DIGAMMA(a) V1(digamma, a)
+#define POLYGAMMA(a, n) VN(polygamma, a, n)
 #define SIGMOID(a) V1(sigmoid, a)
 #define LOG_SIGMOID(a) V1(log_sigmoid, a)
 #define SINH(a) V1(sinh, a)

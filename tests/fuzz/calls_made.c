@@ -7,6 +7,26 @@ static lg_pair pair(vm *m)
         return LG_PAIR(h, w);
 }
 
+/* One of a few kinds; the parameters may be freed before it is used. */
+static lg_dist distribution(vm *m)
+{
+        lg_tensor *a = tensor(m), *b = tensor(m);
+        switch (byte(m) % 6) {
+        case 0:
+                return lg_dist_gamma(a, b);
+        case 1:
+                return lg_dist_categorical(.logits = a);
+        case 2:
+                return lg_dist_binomial(byte(m), .probs = a);
+        case 3:
+                return lg_dist_multinomial(byte(m), .probs = a);
+        case 4:
+                return lg_dist_dirichlet(a);
+        default:
+                return lg_dist_normal(a, b);
+        }
+}
+
 static lg_ints ints(vm *m, int64_t numbers[8])
 {
         const uint8_t b = byte(m);

@@ -13,7 +13,7 @@ import declarations  # noqa: E402
 DRAWN = {'lg_ctx *': 'm->now->ctx', 'lg_module *': 'module(m)', 'lg_kv_cache *': 'NULL', 'lg_tensor *': 'tensor(m)', 'const lg_tensor *': 'tensor(m)', 'double': 'number(m)', 'int': 'dim(m)',
          'int64_t': 'size(m)', 'bool': 'flag(m)', 'lg_shape': 'shape(m)', 'lg_dims': 'dims(m)', 'lg_dtype': 'dtype(m)',
          'lg_device': 'device(m)', 'lg_pair': 'pair(m)', 'lg_reduction': '(lg_reduction)(byte(m) % 5)', 'lg_pad_mode': '(lg_pad_mode)(byte(m) % 5)', 'lg_bag_mode': '(lg_bag_mode)(byte(m) % 4)', 'lg_list': 'list(m, room)', 'lg_tensor **': '&ret',
-         'lg_ints': 'ints(m, numbers)'}
+         'lg_ints': 'ints(m, numbers)', 'lg_dist': 'distribution(m)'}
 # By hand, in the file named or nowhere: they take memory, files, functions or objects, or return what is there already.
 OTHERS = {
     'calls_make.c': 'lg_from_with lg_borrow_with lg_keep lg_escape',

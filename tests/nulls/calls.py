@@ -32,6 +32,7 @@ OTHERS = {
     'lg_function *': 'on_check', 'lg_names': 'LG_NAMES("x")', 'lg_ints': 'LG_INTS(1)', 'lg_numbers': 'LG_NUMBERS(1)',
 }
 VALUES = {
+    'lg_dist': 'lg_dist_normal(g->x, g->x)',
     'lg_shape': 'LG_SHAPE(2, 3)', 'lg_dims': 'LG_DIMS(0)', 'lg_device': 'lg_cpu()', 'lg_scope': 'g->scope',
     'lg_fields': 'LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(1)))', 'lg_random_state': '(lg_random_state){0}', 'lg_dtype': 'LG_F32',
     'lg_device_type': 'LG_DEVICE_CPU', 'lg_reduce_op': 'LG_REDUCE_OP_SUM', 'lg_state_kind': 'LG_STATE_MODULE', 'lg_error_code': 'LG_ERR_STATE',

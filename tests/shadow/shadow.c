@@ -210,6 +210,8 @@ static bool shadow_facts(int index, lg_device_facts *ret)
 #define COMPARE(name, ...) POINTWISE(name)
 #define COMPARE_SCALAR(name, ...) POINTWISE(name)
 #define TEST(name, ...) POINTWISE(name)
+#define PLAIN(name, ...) POINTWISE(name)
+#define PLAIN_SCALAR(name, ...) POINTWISE(name)
 #include "../../kernels/pointwise.def"
 #undef POINTWISE
 #define KERNEL(name, args) WRAP(kernel_##name, name, args)
