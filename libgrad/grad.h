@@ -99,6 +99,7 @@
 #include "grad/arrays.h"
 #include "grad/group.h"
 #include "grad/parallel.h"
+#include "grad/parametrize.h"
 
 /* Editors that know C, such as those with clangd, show each call with its arguments and options if this is defined. */
 #ifdef LG_DOCUMENTATION

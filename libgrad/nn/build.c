@@ -47,7 +47,7 @@ bool lg__module_constant(lg_module *m, lg__part_kind kind, const char *name, dou
 
 lg_tensor *lg__module_tensor(const lg_module *m, const char *name)
 {
-        lg__part *p = lg__module_part(m, name, strlen(name), LG__PARAMETER | LG__BUFFER);
+        lg__part *p = lg__module_part(m, name, strlen(name), LG__PARAMETER | LG__BUFFER | LG__COMPUTED);
         return p ? p->tensor : NULL;
 }
 

@@ -29,6 +29,8 @@ static lg_module *clone(const lg_module *m, lg_device device);
 static bool clone_part(const lg__part *p, lg_module *copy, lg_device device)
 {
         const char *op = "lg_module_clone";
+        if (p->kind == LG__COMPUTED)
+                return lg__module_add_computed(copy, p->name) != NULL;
         if (p->child) {
                 lg_module *child = clone(p->child, device);
                 if (!child || lg__module_attach(copy, p->name, child, op))

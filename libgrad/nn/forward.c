@@ -66,6 +66,36 @@ static bool call(lg_module *m, lg_list inputs, const lg__typed_call *typed, lg__
         return !c->error && results_are_good(m, ret);
 }
 
+bool lg__compute_parts(lg_module *m)
+{
+        for (lg__part *p = m->parts; p; p = p->next) {
+                const lg_module *list =
+                        p->kind == LG__COMPUTED && !p->tensor ? lg__parametrizations_of(m, p->name) : NULL;
+                lg_tensor *t[LG__MAX_INPUTS + 1];
+                int n = 0;
+                for (const lg__part *q = list ? list->parts : NULL; q; q = q->next)
+                        if (q->kind == LG__PARAMETER)
+                                t[n++] = q->tensor;
+                for (const lg__part *q = list ? list->parts : NULL; q; q = q->next) {
+                        if (q->kind != LG__CHILD)
+                                continue;
+                        t[n] = LG_END;
+                        t[0] = lg_forward_list(q->child, t);
+                        n = 1;
+                }
+                if (list && !(p->tensor = t[0]))
+                        return false;
+        }
+        return true;
+}
+
+void lg__forget_parts(lg_module *m)
+{
+        for (lg__part *p = m->parts; p; p = p->next)
+                if (p->kind == LG__COMPUTED)
+                        p->tensor = NULL;
+}
+
 static bool run(lg_module *m, lg_list inputs, const lg__typed_call *typed, lg__epilogue epilogue, lg_outputs *ret,
                 uint32_t *ret_new)
 {
@@ -85,7 +115,9 @@ static bool run(lg_module *m, lg_list inputs, const lg__typed_call *typed, lg__e
         c->frame = &frame;
         m->running++;
         LG__NOTIFY(c, enter, &frame);
-        bool ok = !c->error && call(m, inputs, typed, epilogue, ret);
+        bool ok = !c->error && lg__compute_parts(m) && call(m, inputs, typed, epilogue, ret);
+        if (m->running == 1)
+                lg__forget_parts(m);
         c->frame = frame.outer;
         if (!ok)
                 ret->count = 0;

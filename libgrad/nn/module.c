@@ -7,21 +7,6 @@
 
 /* ---- creation and destruction ---- */
 
-static void free_parts(lg_module *m)
-{
-        while (m->parts) {
-                lg__part *p = m->parts;
-                m->parts = p->next;
-                if (!m->parts)
-                        m->end = &m->parts;
-                lg__tensor_release(p->tensor);
-                if (p->child)
-                        lg__object_destroy(p->child);
-                lg__strfree(m->object.ctx, p->name);
-                lg__free(m->object.ctx, p, sizeof *p);
-        }
-}
-
 static void forget_list(lg_module *m)
 {
         lg_ctx *c = m->object.ctx;
@@ -34,13 +19,31 @@ static void forget_list(lg_module *m)
         }
 }
 
+void lg__module_remove(lg_module *m, lg__part *p)
+{
+        lg__part **at = &m->parts;
+        while (*at != p)
+                at = &(*at)->next;
+        *at = p->next;
+        if (!p->next)
+                m->end = at;
+        for (lg_module *outer = m; outer; outer = outer->parent)
+                forget_list(outer);
+        lg__tensor_release(p->tensor);
+        if (p->child)
+                lg__object_destroy(p->child);
+        lg__strfree(m->object.ctx, p->name);
+        lg__free(m->object.ctx, p, sizeof *p);
+}
+
 static void destroy(lg__object *o)
 {
         lg_module *m = (lg_module *)o;
         if (m->parallel)
                 m->parallel->free(m->parallel);
-        free_parts(m);
-        forget_list(m); /* after free_parts(), in which release functions may call lg_parameters() */
+        while (m->parts)
+                lg__module_remove(m, m->parts);
+        forget_list(m); /* after the parts, in which release functions may call lg_parameters() */
         lg__release(o->ctx, m->release, m->user);
         lg__free(o->ctx, m->config, m->config_bytes);
         lg__strfree(o->ctx, m->type);
@@ -59,9 +62,10 @@ static bool visit(lg__object *o, lg__state_entries *list)
         const unsigned buffers = m->counts_batches ? LG__ENTRY_WIDE : 0, weights = m->convolves ? LG__ENTRY_KERNEL : 0;
         bool ok = has_its_own(m, list->op);
         for (lg__part *p = m->parts; p && ok; p = p->next)
-                ok = p->child ? lg__state_add_object(list, p->name, &p->child->object)
-                              : lg__state_add_tensor(list, p->name, &p->tensor,
-                                                     p->kind == LG__BUFFER ? buffers : weights);
+                ok = p->kind == LG__COMPUTED ? ok
+                     : p->child              ? lg__state_add_object(list, p->name, &p->child->object)
+                                             : lg__state_add_tensor(list, p->name, &p->tensor,
+                                                       p->kind == LG__BUFFER ? buffers : weights);
         return ok && (!m->counts_batches || lg__state_add_count(list, "num_batches_tracked", &m->batches));
 }
 
@@ -169,7 +173,7 @@ static bool name_is_good(const lg_module *m, const char *name, const char *op)
         if (strchr(name, '.') || strlen(name) > NAME_MAX_LENGTH)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the name \"%.80s\" %s", op, name,
                                 strchr(name, '.') ? "has a dot in it" : "is longer than 63 bytes");
-        if (lg__module_part(m, name, strlen(name), LG__PARAMETER | LG__BUFFER | LG__CHILD))
+        if (lg__module_part(m, name, strlen(name), LG__PARAMETER | LG__BUFFER | LG__CHILD | LG__COMPUTED))
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: this %s has \"%s\" already", op, m->type, name);
         return true;
 }
@@ -192,6 +196,18 @@ static lg__part *add_part(lg_module *m, lg__part_kind kind, const char *name)
         for (lg_module *outer = m; outer; outer = outer->parent)
                 forget_list(outer);
         return p;
+}
+
+lg__part *lg__module_add_computed(lg_module *m, const char *name)
+{
+        return add_part(m, LG__COMPUTED, name);
+}
+
+lg_module *lg__parametrizations_of(const lg_module *m, const char *name)
+{
+        const lg__part *all = lg__module_part(m, "parametrizations", strlen("parametrizations"), LG__CHILD);
+        const lg__part *p = all ? lg__module_part(all->child, name, strlen(name), LG__CHILD) : NULL;
+        return p ? p->child : NULL;
 }
 
 /* Checks that `child` can become a child of m under that name. */

@@ -4,14 +4,15 @@
 
 #include "graph/graph.h"
 
-typedef enum lg__part_kind { LG__PARAMETER = 1, LG__BUFFER = 2, LG__CHILD = 4 } lg__part_kind;
+/* A computed part has a tensor only while the module runs: the result of its parametrizations (parametrize.c). */
+typedef enum lg__part_kind { LG__PARAMETER = 1, LG__BUFFER = 2, LG__CHILD = 4, LG__COMPUTED = 8 } lg__part_kind;
 
 /* A named part of a module. The parts of a module form a list in the order in which they were added. */
 typedef struct lg__part {
         struct lg__part *next;
         lg__part_kind kind;
         char *name;
-        lg_tensor *tensor; /* owned by the library; NULL for a child */
+        lg_tensor *tensor; /* owned by the library, if computed by the running forward's scope; NULL for a child */
         lg_module *child;  /* owned; NULL for a parameter or a buffer */
 } lg__part;
 
@@ -95,6 +96,16 @@ bool lg__module_constant(lg_module *m, lg__part_kind kind, const char *name, dou
 lg_tensor *lg__module_tensor(const lg_module *m, const char *name);
 /* Returns whether dtype is 0 (not given) or a float dtype; if not, sets LG_ERR_DTYPE. */
 bool lg__module_dtype(lg_ctx *c, const char *op, lg_dtype dtype);
+/* Adds a computed part without a tensor. Returns NULL and sets an error if there is no memory. */
+lg__part *lg__module_add_computed(lg_module *m, const char *name);
+/* Frees part p of m, its tensor and its child included. */
+void lg__module_remove(lg_module *m, lg__part *p);
+/* Computes the computed parts of m in the open scope; false with an error. The second function forgets them. */
+bool lg__compute_parts(lg_module *m);
+void lg__forget_parts(lg_module *m);
+/* Returns the list of parametrizations of m's tensor of that name: its parameters are the originals, its children the
+ * modules that compute the tensor of them, one after the other. NULL: none. */
+lg_module *lg__parametrizations_of(const lg_module *m, const char *name);
 /* Makes `child` a child of m, which owns it from then on. Returns false with an error in the name of function `op`. */
 bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const char *op);
 /* Puts `child` in place of the module in part p and frees that one. Returns false with an error in the name of `op`. */

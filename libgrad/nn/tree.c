@@ -59,6 +59,8 @@ const char *lg__module_path_in(const lg_module *root, const lg_module *m, char t
 static bool visit(lg_module *m, char path[LG__PATH], size_t length, lg__visit_fn *fn, void *user)
 {
         for (lg__part *p = m->parts; p; p = p->next) {
+                if (p->kind == LG__COMPUTED)
+                        continue;
                 size_t n = strlen(p->name);
                 if (length + n + 2 > LG__PATH)
                         return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,

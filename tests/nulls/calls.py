@@ -39,7 +39,8 @@ VALUES = {
 }
 # What one parameter, or all of a name, are given in place of that.
 SPECIAL = {
-    'lg_tensor *condition': 'g->mask', 'lg_tensor *index': 'g->index', 'lg_layer_norm_with.w': 'g->row', 'lg_layer_norm_with.b': 'g->row', 'lg_write_png.t': 'g->picture',
+    'lg_tensor *condition': 'g->mask', 'lg_tensor *index': 'g->index', 'lg_ctc_with.target': 'g->index',
+    'lg_ctc_with.input_lengths': 'g->index', 'lg_ctc_with.target_lengths': 'g->index', 'lg_layer_norm_with.w': 'g->row', 'lg_layer_norm_with.b': 'g->row', 'lg_write_png.t': 'g->picture',
     'lg_read.bytes': '24', 'lg_write.bytes': '24', 'lg_weights_metadata.i': '0', 'lg_weights_at_with.i': '0', 'lg_grad_with.outputs': 'LG_LIST(lg_sum(lg_forward(g->net, g->x)))',
     'lg_grad_with.inputs': 'lg_parameters(g->net)', 'lg_forward_params_list.params': 'lg_parameters(g->net)',
     'lg_run_attention_with.m': 'g->attention', 'lg_run_encoder_with.m': 'g->encoder', 'lg_run_decoder_with.m': 'g->decoder',
