@@ -12,6 +12,7 @@
 #include "norm.h"
 #include "attention.h"
 #include "index.h"
+#include "interpolate.h"
 #include "rotary.h"
 #include "sort.h"
 #include "recurrent.h"

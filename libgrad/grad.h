@@ -80,6 +80,7 @@
 #include "grad/attention.h"
 #include "grad/index.h"
 #include "grad/loss.h"
+#include "grad/image.h"
 #include "grad/sequence.h"
 #include "grad/dist.h"
 #include "grad/graph.h"

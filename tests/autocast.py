@@ -14,7 +14,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # PyTorch's names where they are others.
 NAMES = {"nll": "nll_loss", "l1": "l1_loss", "smooth_l1": "smooth_l1_loss", "huber": "huber_loss", "mse": "mse_loss",
-         "bce": "binary_cross_entropy", "bce_with_logits": "binary_cross_entropy_with_logits", "gelu_tanh": "gelu"}
+         "bce": "binary_cross_entropy", "bce_with_logits": "binary_cross_entropy_with_logits", "gelu_tanh": "gelu",
+         "grid_sample": "grid_sampler"}
 # Calls of more than torch.name(x) or torch.name(x, y).
 CALLS = {
     "conv1d": lambda x, y, i: torch.conv1d(x, y.reshape(4, 4, 2)),
@@ -43,6 +44,9 @@ CALLS = {
     "index_select": lambda x, y, i: torch.index_select(x, 1, i),
     "embedding": lambda x, y, i: F.embedding(i, x[0]),
     "embedding_bag": lambda x, y, i: F.embedding_bag(i[None], x[0]),
+    "interpolate": lambda x, y, i: F.interpolate(x, scale_factor=2),
+    "affine_grid": lambda x, y, i: F.affine_grid(x[:, :2, :3], (2, 1, 4, 4)),
+    "grid_sampler": lambda x, y, i: F.grid_sample(x[None], y[None, :1, :, :2]),
     "rotary": lambda x, y, i: x * y,
     "pad_sequence": lambda x, y, i: torch.nn.utils.rnn.pad_sequence([x, y]),
     "index_add": lambda x, y, i: torch.index_add(x, 1, i, y),

@@ -72,6 +72,18 @@ static lg_tensor *avg_pooled(lg_tensor *x, lg_tensor *unused)
         return lg_avg_pool2d(x, 3, .stride = 2, .padding = 1);
 }
 
+/* sample_x_grad */
+static lg_tensor *read_at(lg_tensor *x, lg_tensor *grid)
+{
+        return lg_grid_sample(x, grid);
+}
+
+/* sample_weight_grad */
+static lg_tensor *read_from(lg_tensor *grid, lg_tensor *x)
+{
+        return lg_grid_sample(x, grid);
+}
+
 /* conv2d_relu, with padding 1 */
 static lg_tensor *conv2d_and_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b, int stride)
 {

@@ -317,6 +317,40 @@ void call_rotary(vm *m)
         give(m, lg_rotary_with(x, cos, sin, HAND(m, o)));
 }
 
+/* x, seldom of another number of dimensions, with sizes or scales that may fit. */
+void call_interpolate(vm *m)
+{
+        lg_tensor *x = tensor(m);
+        const uint8_t way = byte(m);
+        const int64_t sizes[] = {size(m), size(m), size(m)};
+        const double scales[] = {number(m), number(m), number(m)};
+        lg_interpolate_options o = *LG_OPTIONS(lg_interpolate_options, .mode = (lg_interpolate_mode)(byte(m) % 8));
+        while (x && lg_ndim_of(x) < 3 + way % 3 && !lg_error(m->now->ctx))
+                x = lg_unsqueeze(x, 0);
+        if (way & 8)
+                o.size = LG_INTS_OF(way & 64 ? 1 : 1 + way % 3, sizes);
+        else if (way & 16)
+                o.scales = LG_NUMBERS_OF(1 + way % 3, scales);
+        if (!(way & 24) || way > 250)
+                o.scale = flag(m) ? small(m) / 2.0 : number(m);
+        o.align_corners = way & 32 && flag(m);
+        o.antialias = flag(m) && flag(m);
+        o.recompute_scale_factor = flag(m) && flag(m);
+        give(m, lg_interpolate_with(x, HAND(m, o)));
+}
+
+/* Points that x itself or another tensor names. */
+void call_grid_sample(vm *m)
+{
+        lg_tensor *x = tensor(m), *grid = tensor(m);
+        lg_grid_sample_options o = *LG_OPTIONS(lg_grid_sample_options, .mode = (lg_grid_mode)(byte(m) % 4),
+                                               .padding_mode = (lg_grid_padding)(byte(m) % 4));
+        o.align_corners = flag(m);
+        if (flag(m))
+                grid = fresh(m, LG_SHAPE(lg_size_of(x, 0), small(m), small(m), lg_ndim_of(x) - 2));
+        give(m, lg_grid_sample_with(x, grid, HAND(m, o)));
+}
+
 void call_split(vm *m)
 {
         lg_tensor *ret[6] = {NULL}, *x = tensor(m);
