@@ -81,6 +81,7 @@
 #include "grad/index.h"
 #include "grad/loss.h"
 #include "grad/sequence.h"
+#include "grad/statistics.h"
 #include "grad/graph.h"
 #include "grad/check.h"
 #include "grad/nn.h"
