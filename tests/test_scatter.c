@@ -176,21 +176,20 @@ TEST_CASE(wrong_arguments)
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(2, 3)), *at = lg_zeros(c, LG_SHAPE(2, 4), .dtype = LG_I64);
         lg_tensor *src = lg_zeros(c, LG_SHAPE(2, 4)), *b = lg_gt_scalar(x, 0);
-        assert_fails(c, lg_scatter(x, 1, at, x), LG_ERR_SHAPE, "scatter: index is i64 (2, 4) and src is f32 (2, 3)");
-        assert_fails(c, lg_scatter(x, 0, at, src), LG_ERR_SHAPE, "scatter: index is i64 (2, 4) and x is f32 (2, 3)");
-        assert_fails(c, lg_scatter(x, 1, at, at), LG_ERR_DTYPE, "scatter: x is f32 (2, 3) and src is i64");
+        assert_fails(c, lg_scatter(x, 1, at, x), LG_ERR_SHAPE, "the index has src's dimensions");
+        assert_fails(c, lg_scatter(x, 0, at, src), LG_ERR_SHAPE, "none larger but dimension 0");
+        assert_fails(c, lg_scatter(x, 1, at, at), LG_ERR_DTYPE, "scatter: x is f32 (2, 3)");
         assert_fails(c, lg_scatter(x, 2, at, src), LG_ERR_ARGUMENT, "scatter");
         assert_fails(c, lg_scatter(x, 1, src, at), LG_ERR_DTYPE, "scatter: index is f32");
         assert_fails(c, lg_scatter_scalar(at, 0, at, 1e30), LG_ERR_ARGUMENT, "scatter_scalar");
         assert_fails(c, lg_scatter_reduce(x, 1, at, src, (lg_scatter_reduction)7), LG_ERR_ARGUMENT,
                      "scatter_reduce: reduction 7");
         assert_fails(c, lg_scatter_reduce(b, 1, lg_cast(b, LG_I64), b, LG_SCATTER_PROD), LG_ERR_DTYPE,
-                     "scatter_reduce: x is bool (2, 3) and src is bool (2, 3); both are of one dtype, not bool");
+                     "both are of one dtype, not bool");
         assert_fails(c, lg_index_reduce(x, 0, LIST64(1), x, LG_SCATTER_MEAN), LG_ERR_SHAPE, "index_reduce: src is");
         assert_fails(c, lg_index_copy(x, 0, LIST64(1), lg_cast(lg_slice(x, 0, 0, 1), LG_F64)), LG_ERR_DTYPE,
                      "index_copy: x is");
-        assert_fails(c, lg_index_fill(x, 0, at, 1), LG_ERR_SHAPE,
-                     "index_fill: index is i64 (2, 4), not of one dimension");
+        assert_fails(c, lg_index_fill(x, 0, at, 1), LG_ERR_SHAPE, "not of one dimension");
         lg_tensor *far = lg_full_like(at, 3), *near = lg_full_like(at, -1);
         assert_no_index(lg_scatter(x, 1, far, src),
                         "scatter: index holds 3, but there are 3 places to point at, from 0 on");

@@ -67,7 +67,8 @@ typedef struct lg_quantile_options {
 } lg_quantile_options;
 /* Returns quantiles of a tensor of a float dtype that is not empty: the element at rank q (n - 1) of the n sorted ones,
  * for each q of the list, from 0 to 1. One q gives a result of that shape; several are along a new first dimension. The
- * result is NaN where an element is NaN; lg_nanquantile() leaves NaN out.
+ * result is NaN where an element is NaN; lg_nanquantile() leaves NaN out. As in PyTorch, interpolation at an infinite
+ * element gives NaN.
  * Examples: lg_quantile(x, LG_NUMBERS(0.5)), lg_quantile(x, LG_NUMBERS(0.25, 0.75), .dims = LG_DIMS(0)),
  * lg_nanquantile(x, LG_NUMBERS(0.9), .interpolation = LG_QUANTILE_LOWER) */
 #define lg_quantile(...) LG_CALL2(lg_quantile_with, lg_quantile_options, lg_quantile_takes_x_q, V, V, __VA_ARGS__)
