@@ -9,11 +9,11 @@
 #define ROWS(ROW)                                                                                                      \
         ROW(index_rows, lg_index(x, LG_LIST(I)), 4, 5)                                                                 \
         ROW(index_both, lg_index(x, LG_LIST(I, J)), 4, 5)                                                              \
-        ROW(index_middle, lg_index(x, LG_LIST(NULL, J)), 2, 3, 4)                                                      \
-        ROW(index_apart, lg_index(x, LG_LIST(lg_reshape(LIST64(0, 1), LG_SHAPE(1, 2)), NULL, J)), 2, 3, 4)             \
-        ROW(index_last_two, lg_index(x, LG_LIST(NULL, LIST64(0, 2), LIST64(-1, 1))), 2, 3, 4)                          \
+        ROW(index_middle, lg_index(x, LG_LIST(LG_ALL, J)), 2, 3, 4)                                                    \
+        ROW(index_apart, lg_index(x, LG_LIST(lg_reshape(LIST64(0, 1), LG_SHAPE(1, 2)), LG_ALL, J)), 2, 3, 4)           \
+        ROW(index_last_two, lg_index(x, LG_LIST(LG_ALL, LIST64(0, 2), LIST64(-1, 1))), 2, 3, 4)                        \
         ROW(index_mask, lg_index(x, LG_LIST(lg_eq_scalar(I64(3, 2, 3), 1))), 2, 3, 4)                                  \
-        ROW(index_mask_late, lg_index(x, LG_LIST(NULL, lg_eq_scalar(I64(3, 3, 4), 1))), 2, 3, 4)                       \
+        ROW(index_mask_late, lg_index(x, LG_LIST(LG_ALL, lg_eq_scalar(I64(3, 3, 4), 1))), 2, 3, 4)                     \
         ROW(index_put, lg_index_put(x, LG_LIST(LIST64(2, 0), LIST64(-1, 3)), FEW(2)), 4, 5)                            \
         ROW(index_put_values, lg_index_put(SRC, LG_LIST(LIST64(1, 0), LIST64(2, 0)), x), 2, 4)                         \
         ROW(index_put_wide, lg_index_put(SRC, LG_LIST(LIST64(1, 0, 1)), x, .accumulate = true), 1, 4)                  \
@@ -43,7 +43,7 @@ TEST_CASE(every_dtype)
                 lg_tensor *y = lg_index(x, LG_LIST(LIST64(1, 0), LIST64(-1, 0)));
                 assert_int_equal(lg_dtype_of(y), dtypes[d]);
                 assert_list(y, 0, b ? 1 : 5, 0);
-                y = lg_index_put(x, LG_LIST(NULL, LIST64(0, 0)), lg_take(x, LIST64(0, 2)));
+                y = lg_index_put(x, LG_LIST(LG_ALL, LIST64(0, 0)), lg_take(x, LIST64(0, 2)));
                 assert_list(y, 0, b ? 1 : 2, 1, b ? 1 : 2, b ? 1 : 2, b ? 1 : 4, b ? 1 : 5);
                 y = lg_put(x, LIST64(-1, 0), lg_take(x, LIST64(0, 2)));
                 assert_list(y, 0, b ? 1 : 2, 1, b ? 1 : 2, b ? 1 : 3, b ? 1 : 4, 0);
@@ -72,13 +72,13 @@ TEST_CASE(shapes)
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(2, 3, 4, 5)), *at = lg_zeros(c, LG_SHAPE(7, 1), .dtype = LG_I64);
         lg_tensor *one = lg_scalar(c, 1, .dtype = LG_I64), *none = lg_zeros(c, LG_SHAPE(0), .dtype = LG_I64);
-        assert_shape(lg_index(x, LG_LIST(NULL, at, at)), LG_SHAPE(2, 7, 1, 5));
-        assert_shape(lg_index(x, LG_LIST(at, NULL, LIST64(0, 1))), LG_SHAPE(7, 2, 3, 5));
-        assert_shape(lg_index(x, LG_LIST(NULL, NULL, NULL, one)), LG_SHAPE(2, 3, 4));
+        assert_shape(lg_index(x, LG_LIST(LG_ALL, at, at)), LG_SHAPE(2, 7, 1, 5));
+        assert_shape(lg_index(x, LG_LIST(at, LG_ALL, LIST64(0, 1))), LG_SHAPE(7, 2, 3, 5));
+        assert_shape(lg_index(x, LG_LIST(LG_ALL, LG_ALL, LG_ALL, one)), LG_SHAPE(2, 3, 4));
         assert_shape(lg_index(x, LG_LIST(one, one, one, one)), LG_SHAPE_0D);
-        assert_shape(lg_index(x, LG_LIST(NULL, none)), LG_SHAPE(2, 0, 4, 5));
+        assert_shape(lg_index(x, LG_LIST(LG_ALL, none)), LG_SHAPE(2, 0, 4, 5));
         assert_shape(lg_index(lg_zeros(c, LG_SHAPE(3, 0)), LG_LIST(at)), LG_SHAPE(7, 1, 0));
-        assert_shape(lg_index_put(x, LG_LIST(NULL, none), lg_zeros(c, LG_SHAPE(5))), LG_SHAPE(2, 3, 4, 5));
+        assert_shape(lg_index_put(x, LG_LIST(LG_ALL, none), lg_zeros(c, LG_SHAPE(5))), LG_SHAPE(2, 3, 4, 5));
         assert_shape(lg_take(x, none), LG_SHAPE(0));
         assert_shape(lg_take(lg_scalar(c, 3), at), LG_SHAPE(7, 1));
         assert_shape(lg_masked_scatter(lg_zeros(c, LG_SHAPE(3, 1)), lg_gt_scalar(lg_zeros(c, LG_SHAPE(4)), 0), x),
@@ -96,7 +96,8 @@ TEST_CASE(wrong_arguments)
         lg_tensor *x = lg_zeros(c, LG_SHAPE(2, 3)), *at = LIST64(0, 1), *three = LIST64(0, 0, 0);
         lg_tensor *mask = lg_gt_scalar(x, -1);
         assert_fails(c, lg_index(x, LG_LIST_OF(0, NULL)), LG_ERR_ARGUMENT, "index: there are 0 indices; 1 to 8");
-        assert_fails(c, lg_index(x, LG_LIST(NULL, NULL)), LG_ERR_ARGUMENT, "index: the list of indices has no tensor");
+        assert_fails(c, lg_index(x, LG_LIST(LG_ALL, LG_ALL)), LG_ERR_ARGUMENT,
+                     "index: the list of indices has no tensor");
         assert_fails(c, lg_index(x, LG_LIST(at, at, at)), LG_ERR_ARGUMENT,
                      "index: there are indices for more dimensions");
         assert_fails(c, lg_index(x, LG_LIST(at, mask)), LG_ERR_ARGUMENT,

@@ -124,15 +124,18 @@ LG_API LG_NEW lg_tensor *lg_put_with(lg_tensor *x, lg_tensor *index, lg_tensor *
 
 /* ---- indexing with a list of tensors ----
  *
- * Entry k of the list of indices belongs to dimension k of x; where the entry is NULL, the whole dimension is
- * taken, as at missing entries at the end. The indices broadcast to one shape, which replaces their dimensions: at the
- * place of the first if no NULL separates them, else in front. An entry of dtype bool has the sizes of the one or more
+ * Entry k of the list of indices belongs to dimension k of x; LG_ALL takes the whole dimension, as missing entries at
+ * the end do. The indices broadcast to one shape, which replaces their dimensions: at the place of the first if no
+ * LG_ALL separates them, else in front. An entry of dtype bool has the sizes of the one or more
  * dimensions that it belongs to, and stands for the coordinates where it is true; then the call waits for the device.
  * Negative indices count from the end.
  */
 
+/* An entry that takes a whole dimension: NULL, in a form that lists take in C and in C++. */
+#define LG_ALL ((lg_tensor *)0)
+
 /* Returns the elements of x at the indices (PyTorch's x[i, :, j]).
- * Example: lg_index(x, LG_LIST(i, NULL, j)) */
+ * Example: lg_index(x, LG_LIST(i, LG_ALL, j)) */
 LG_API LG_NEW lg_tensor *lg_index(lg_tensor *x, lg_list_in indices);
 
 /* Writes values, which broadcast to the shape of lg_index(x, indices), to the elements at the indices.

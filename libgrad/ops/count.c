@@ -220,14 +220,14 @@ static lg_tensor *compose_diff(const lg__call *call)
                 if (call->in[order[i]])
                         parts[count++] = call->in[order[i]];
         lg_scope scope = lg_scope_begin(call->ctx);
-        lg_tensor *y = count > 1 && n > 0 ? lg_cat(LG_LIST_OF(count, parts), dim) : x;
+        lg_tensor *all = count > 1 && n > 0 ? lg_cat(LG_LIST_OF(count, parts), dim) : x, *y = lg__widened(all);
         for (int64_t i = 0; i < n && y && (i == 0 || y->at.shape.size[dim] > 0); i++) {
                 const int64_t size = y->at.shape.size[dim];
-                lg_tensor *next = lg_slice(y, dim, size ? 1 : 0, size),
-                          *last = lg_slice(y, dim, 0, size ? size - 1 : 0);
+                lg_tensor *next = lg_slice(y, dim, size ? 1 : 0, size);
+                lg_tensor *last = lg_slice(y, dim, 0, size ? size - 1 : 0);
                 y = y->at.dtype == LG_BOOL ? lg_ne(next, last) : lg_sub(next, last);
         }
-        y = lg__made(y, x);
+        y = y ? lg__made(lg_cast(y, all->at.dtype), x) : NULL;
         lg_escape(y);
         lg_scope_end(call->ctx, scope);
         return y;

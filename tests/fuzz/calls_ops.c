@@ -289,7 +289,7 @@ void call_scatter(vm *m)
                 give(m, lg_put_with(x, indices(m, lg_shape_of(src), lg_numel(x)), src, HAND(m, p)));
                 return;
         case 3:
-                give(m, lg_index(x, LG_LIST(some, flag(m) ? some : NULL)));
+                give(m, lg_index(x, LG_LIST(some, flag(m) ? some : LG_ALL)));
                 return;
         case 4:
                 give(m, lg_index_put_with(x, LG_LIST(flag(m) ? some : lg_gt_scalar(x, 0)), src, HAND(m, p)));

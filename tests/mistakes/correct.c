@@ -193,7 +193,7 @@ void picking(lg_tensor *x, lg_tensor *t)
         sink = lg_quantile(x, LG_NUMBERS(0.25, 0.5), .dims = LG_DIMS(1), .interpolation = LG_QUANTILE_LOWER);
         sink = lg_scatter(lg_scatter_scalar(x, 1, t, 2), 1, t, x);
         sink = lg_scatter_reduce(x, 1, t, x, LG_SCATTER_AMAX, .exclude_self = true);
-        sink = lg_index_put(x, LG_LIST(t, NULL), lg_index(x, LG_LIST(t)), .accumulate = true);
+        sink = lg_index_put(x, LG_LIST(t, LG_ALL), lg_index(x, LG_LIST(t)), .accumulate = true);
         sink = lg_masked_scatter(x, lg_isin(x, x), lg_take(x, t));
         sink = lg_index_fill(lg_index_copy(x, 0, t, x), 0, t, 1);
         sink = lg_take_along_dim(x, t, 0);
