@@ -1,16 +1,24 @@
-/* index.h - arguments of gather, scatter_add and nonzero. Part of kernels.h. */
+/* index.h - arguments of gather, scatter and nonzero. Part of kernels.h. */
 #ifndef LG_KERNELS_INDEX_H
 #define LG_KERNELS_INDEX_H
 
 #include "types.h"
 
-/* Gathers or adds elements: for each position p of `shape`, with q equal to p except that q[dim] = index[p]:
- *   gather:       to[p] = from[q]
- *   scatter_add:  to[q] += from[p]
+/* What scatter does with to[q], t, and from[p], f. */
+typedef enum lg_put_mode {
+        LG_PUT_SUM, /* t + f; any dtype but bool; f16 and bf16 accumulate in f32 */
+        LG_PUT_SET, /* f; any dtype */
+        LG_PUT_MAX, /* the greater one, NaN if one is NaN; any dtype */
+        LG_PUT_MIN  /* the smaller one, NaN if one is NaN; any dtype */
+} lg_put_mode;
+
+/* Gathers or puts elements: for each position p of `shape`, with q equal to p except that q[dim] = index[p]:
+ *   gather:   to[p] = from[q]
+ *   scatter:  to[q] = to[q] and from[p], combined as `mode` says
  * `index` and `from` may have any strides (0 where an index is constant along a dimension). `to` is dense: its to_count
- * elements begin at the pointer. scatter_add adds to each element in the order of p[dim], whatever the number of
- * threads; it takes all dtypes but bool, and f16 and bf16 accumulate in f32. An index outside [0, limit) is recorded as
- * a device error with code `origin`; then gather writes zeros and scatter_add adds nothing. */
+ * elements begin at the pointer. scatter changes each element in the order of p[dim], whatever the number of threads.
+ * An index outside [0, limit) is recorded as a device error with code `origin`; then gather writes zeros and scatter
+ * puts nothing. */
 typedef struct lg_gather_args {
         lg_dtype dtype;
         int ndim, dim;
@@ -24,6 +32,7 @@ typedef struct lg_gather_args {
         void *to;
         int64_t to_strides[LG_MAX_DIMS];
         int64_t to_count;
+        lg_put_mode mode; /* scatter only */
 } lg_gather_args;
 
 /* Finds the non-zero elements of x, which is contiguous (NaN is non-zero, -0 is zero). If `places` is NULL, sets

@@ -83,6 +83,7 @@
 #include "grad/image.h"
 #include "grad/sequence.h"
 #include "grad/dist.h"
+#include "grad/statistics.h"
 #include "grad/graph.h"
 #include "grad/check.h"
 #include "grad/nn.h"

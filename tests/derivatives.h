@@ -38,6 +38,14 @@ static lg_tensor *pieces_but_one(lg_tensor *x, int chunks, int dim)
         return lg_cat(LG_LIST_OF(n, p), dim);
 }
 
+/* The two results of a pair of reductions along dimension 1. */
+#define both(of, x) with_second(of(x, &second, .dims = LG_DIMS(1)), &second)
+static _Thread_local lg_tensor *second;
+static lg_tensor *with_second(lg_tensor *first, lg_tensor **ret_second)
+{
+        return lg_cat(LG_LIST(first, *ret_second), 0);
+}
+
 /* slice_grad */
 static lg_tensor *sliced(lg_tensor *x, lg_tensor *unused)
 {

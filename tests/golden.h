@@ -56,7 +56,7 @@ static inline lg_tensor *golden_like(const lg_tensor *x, lg_shape shape, double 
         return lg_cast(golden_tensor(lg_ctx_of(x), shape, phase), lg_dtype_of(x));
 }
 
-/* (7 i + 3) mod top, i64: what index.py's i64() makes. */
+/* (7 i + 3) mod top, i64: what golden.py's i64() makes. */
 static inline lg_tensor *golden_index(lg_ctx *c, lg_shape shape, int64_t top)
 {
         int64_t n = 1;

@@ -46,6 +46,7 @@ private="linear_relu batch_norm_relu conv2d_relu conv2d_end matmul_add pieces re
 private="$private conv2d_input_grad conv2d_weight_grad max_pool2d_grad max_pool2d_pick avg_pool2d_grad weighted rotate recurrent"
 private="$private gamma_draw gamma_slope poisson_draw"
 private="$private conv2d_input_grad conv2d_weight_grad max_pool2d_grad max_pool2d_pick avg_pool2d_grad resample sample sample_x_grad sample_weight_grad weighted rotate recurrent"
+private="$private conv2d_input_grad conv2d_weight_grad max_pool2d_grad max_pool2d_pick avg_pool2d_grad weighted rotate recurrent scatter_extreme"
 for name in $(cat "$work/pointwise" "$work/structural"); do
         case " $private " in *" $name "*) continue ;; esac
         grep -qx "lg_$name\(_with\)\{0,1\}" "$work/exported" || complain "ops.def has $name, but there is no lg_$name"
@@ -53,6 +54,7 @@ done
 
 # Declared functions of tensors without a row: an op that would escape the gradient tests.
 for part in pointwise ops conv norm index image loss sequence; do
+for part in pointwise ops conv norm index loss sequence statistics; do
         sed -n 's/^LG_API LG_NEW lg_tensor \*lg_\([a-z0-9_]*\)(.*/\1/p' "$root/libgrad/grad/$part.h" | sed 's/_with$//'
 done | grep -vx "rotary_table\|sinusoidal_positions" | sort -u >"$work/ops" # which take no tensor
 [ "$(wc -l <"$work/ops")" -gt 60 ] || complain "the declarations could not be read"

@@ -24,7 +24,7 @@ static int64_t numel(int ndim, const int64_t *size)
 COUNTED(fill, lg_fill_args, numel(a->ndim, a->shape))
 COUNTED(copy, lg_copy_args, numel(a->ndim, a->shape))
 COUNTED(gemm, lg_gemm_args, numel(a->batch_ndim, a->batch) * a->m * a->n)
-COUNTED(scatter_add, lg_gather_args, numel(a->ndim, a->shape))
+COUNTED(scatter, lg_gather_args, numel(a->ndim, a->shape))
 
 static bool count_add(lg_queue *q, const lg_pointwise_args *a)
 {
@@ -99,7 +99,7 @@ static int64_t bytes_of(lg_ctx *c, step_fn *step, lg_shape shape, int64_t steps)
         table.fill = count_fill;
         table.copy = count_copy;
         table.gemm = count_gemm;
-        table.scatter_add = count_scatter_add;
+        table.scatter = count_scatter;
         table.pointwise[LG_PW_add] = count_add;
         api.kernels = &table;
         lg__device_get(c, test_device(c))->api = &api;

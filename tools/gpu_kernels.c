@@ -304,6 +304,13 @@ static void make_sort(work *w)
         w->bytes = (2 * width(w) + 8) * (double)(w->size[0] * w->size[1]);
 }
 
+static void make_searchsorted(work *w)
+{
+        make_matrix(w);
+        w->w = lg_sort(values(w, LG_SHAPE(w->size[1])), 0);
+        w->bytes = (width(w) + 8) * (double)(w->size[0] * w->size[1]);
+}
+
 /* Makes a random mask. lg_nonzero() makes the host wait for the number of elements that are not 0. */
 static void make_nonzero(work *w)
 {

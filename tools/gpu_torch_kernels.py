@@ -33,6 +33,11 @@ def nonzero(o, dtype, size):
     return lambda: mask.nonzero()
 
 
+def searchsorted(o, dtype, size):
+    line, x = values(o, dtype, size[1]).sort().values, values(o, dtype, *size)
+    return lambda: torch.searchsorted(line, x)
+
+
 def flat_backward(function):
     """Times the gradient of function(x)."""
     def make(o, dtype, size):
@@ -125,6 +130,8 @@ def gather(o, dtype, size, way="forward"):
     src = values(o, dtype, *size)
     if way == "add":
         return lambda: torch.scatter_add(x.detach(), 1, index, src)
+    if way == "put":
+        return lambda: torch.scatter(x.detach(), 1, index, src)
     return derivative(x.gather(1, index), (x,), src) if way == "backward" else lambda: x.gather(1, index)
 
 
@@ -297,6 +304,9 @@ ROWS = [
     ("embedding", FLOATS, TABLE, embedding), ("embedding backward", FLOATS, TABLE, backward_of(embedding)),
     ("rotary", FLOATS, (64, 1024, 128), rotary),
     ("sort", FLOATS, SQUARE, flat(lambda x: torch.sort(x, dim=1, stable=True))),
+    ("cummax", FLOATS, SQUARE, flat(lambda x: x.cummax(1))),
+    ("searchsorted", FLOATS, SQUARE, searchsorted),
+    ("scatter", FLOATS, SQUARE, lambda *a: gather(*a, way="put")),
     ("nonzero", FLOATS, SQUARE, nonzero),
     ("topk", FLOATS, SQUARE, flat(lambda x: x.topk(16, 1) if x.shape[1] > 16 else x.topk(1, 1))),
     ("max", FLOATS, SQUARE, flat(lambda x: x.max(1))),

@@ -1,4 +1,5 @@
-/* gather.c - gather and scatter_add: picks elements by index along a dimension, or adds to the elements at an index. */
+/* gather.c - gather and scatter: picks elements by index along a dimension, or changes the elements at an index. */
+#include <math.h>
 #include "cpu.h"
 
 #define CHUNK 4096
@@ -51,6 +52,63 @@ ADD(bf16, float, uint16_t, lg_f32_of_bf16)
 ADD(i64, int64_t, int64_t, SAME)
 ADD(i32, int32_t, int32_t, SAME)
 ADD(u8, uint8_t, uint8_t, SAME)
+
+#define PUT(bits)                                                                                                      \
+        static void put_##bits(RUN_ARGUMENTS)                                                                          \
+        {                                                                                                              \
+                uint##bits##_t *to = to_;                                                                              \
+                const uint##bits##_t *from = from_;                                                                    \
+                if (index_step == 0 && to_step == 1 && from_step == 1)                                                 \
+                        memcpy(to + *index * scale, from, (size_t)n * sizeof *to);                                     \
+                else                                                                                                   \
+                        for (int64_t i = 0; i < n; i++)                                                                \
+                                to[i * to_step + index[i * index_step] * scale] = from[i * from_step];                 \
+        }
+PUT(8)
+PUT(16)
+PUT(32)
+PUT(64)
+
+#define NEVER(x) false
+#define EXTREME(name, type, widen, is_nan, beats)                                                                      \
+        static void name(RUN_ARGUMENTS)                                                                                \
+        {                                                                                                              \
+                for (int64_t i = 0; i < n; i++) {                                                                      \
+                        type *at = (type *)to_ + i * to_step + index[i * index_step] * scale;                          \
+                        const type v = ((const type *)from_)[i * from_step];                                           \
+                        if (!is_nan(widen(*at)) && (is_nan(widen(v)) || widen(v) beats widen(*at)))                    \
+                                *at = v;                                                                               \
+                }                                                                                                      \
+        }
+#define EXTREMES(suffix, type, widen, is_nan)                                                                          \
+        EXTREME(max_##suffix, type, widen, is_nan, >)                                                                  \
+        EXTREME(min_##suffix, type, widen, is_nan, <)
+EXTREMES(f32, float, SAME, isnan)
+EXTREMES(f64, double, SAME, isnan)
+EXTREMES(f16, uint16_t, lg_f32_of_f16, isnan)
+EXTREMES(bf16, uint16_t, lg_f32_of_bf16, isnan)
+EXTREMES(i64, int64_t, SAME, NEVER)
+EXTREMES(i32, int32_t, SAME, NEVER)
+EXTREMES(u8, uint8_t, SAME, NEVER)
+
+/* The loops of scatter by dtype; NULL where a mode does not take the dtype. */
+#define OF_DTYPES(mode)                                                                                                \
+        {                                                                                                              \
+                [LG_F32] = mode##_f32, [LG_F64] = mode##_f64, [LG_F16] = mode##_f16, [LG_BF16] = mode##_bf16,          \
+                [LG_I64] = mode##_i64, [LG_I32] = mode##_i32, [LG_U8] = mode##_u8                                      \
+        }
+static run_fn scatter_run(lg_put_mode mode, lg_dtype dtype)
+{
+        static const run_fn sums[LG_DTYPE_COUNT] = OF_DTYPES(add), most[LG_DTYPE_COUNT] = OF_DTYPES(max),
+                            least[LG_DTYPE_COUNT] = OF_DTYPES(min);
+        const size_t size = lg_bytes_of(dtype);
+        if (mode == LG_PUT_SUM)
+                return sums[dtype];
+        if (mode == LG_PUT_SET)
+                return size == 8 ? put_64 : size == 4 ? put_32 : size == 2 ? put_16 : put_8;
+        dtype = dtype == LG_BOOL ? LG_U8 : dtype;
+        return mode == LG_PUT_MAX ? most[dtype] : least[dtype];
+}
 
 enum { TO, FROM, INDEX };
 
@@ -203,25 +261,22 @@ bool LG_CPU(gather)(lg_queue *q, const lg_gather_args *a)
         return true;
 }
 
-/* Tasks have whole lines of the indexed dimension: no two add to the same element, and each sum has a fixed order. */
-bool LG_CPU(scatter_add)(lg_queue *q, const lg_gather_args *a)
+/* Tasks have whole lines of the indexed dimension: no two change the same element, and each has a fixed order. */
+bool LG_CPU(scatter)(lg_queue *q, const lg_gather_args *a)
 {
-        static const run_fn runs[LG_DTYPE_COUNT] = {
-                [LG_F32] = add_f32, [LG_F64] = add_f64, [LG_F16] = add_f16, [LG_BF16] = add_bf16,
-                [LG_I64] = add_i64, [LG_I32] = add_i32, [LG_U8] = add_u8};
         job j;
         bool ok;
         job_init(&j, a, true);
-        j.run = runs[a->dtype];
+        j.run = scatter_run(a->mode, a->dtype);
         if (!j.run)
-                return lg_queue_fail(q, LG_BROKEN, "scatter_add: no kernel for dtype %d", (int)a->dtype);
+                return lg_queue_fail(q, LG_BROKEN, "scatter: no kernel for dtype %d", (int)a->dtype);
         if (j.lines.count * j.n == 0)
                 return true;
         if (!in_range(q, a, &ok))
                 return false;
         if (!ok)
                 return true;
-        bool half = lg_is_half(a->dtype);
+        bool half = a->mode == LG_PUT_SUM && lg_is_half(a->dtype);
         void *to = half ? lg_widen(q, a->dtype, a->to_count, a->to) : a->to;
         if (!to)
                 return false;

@@ -1,8 +1,8 @@
-/* gather.cu - gather, scatter_add and pick by index: a thread for each element, or for each line or a part of a line
- * where sums must keep an order. */
+/* gather.cu - gather, scatter and pick by index: a thread for each element, or for each line or a part of a line where
+ * changes must keep an order. */
 #include "shape.h"
 
-#define MANY 16384 /* indices from which on scatter_add sorts them */
+#define MANY 16384 /* indices from which on scatter sorts them */
 
 /* Gathers, a thread for each element. The walk covers the output, the indices, and the input at index 0 of a.dim. */
 static __global__ void gather_loop(lg_walk<3> w, lg_gather_args a, int64_t n, lg_device_error *error)
@@ -69,9 +69,24 @@ static __device__ inline line_place place_of(const lg_gather_args &a, int64_t li
         return p;
 }
 
-/* Adds lines along a.dim. A line is shared by `parts` threads, a power of two: each one reads all indices of the line
- * and handles those with index % parts equal to its own number. So additions to one element keep the line's order. For
- * f16 and bf16, `out` is an f32 copy of the whole result. */
+/* Returns t, an element of the result, and f, which is put there, combined. */
+template <typename H> static __device__ inline H combined(lg_put_mode mode, H t, H f)
+{
+        switch (mode) {
+        case LG_PUT_SUM:
+                return t + f;
+        case LG_PUT_MAX:
+                return t != t || (f == f && f <= t) ? t : f;
+        case LG_PUT_MIN:
+                return t != t || (f == f && f >= t) ? t : f;
+        default:
+                return f;
+        }
+}
+
+/* Puts lines along a.dim. A line is shared by `parts` threads, a power of two: each one reads all indices of the line
+ * and handles those with index % parts equal to its own number. So changes of one element keep the line's order. For
+ * sums in f16 and bf16, `out` is an f32 copy of the whole result. */
 template <typename H>
 static __global__ void scatter_loop(lg_gather_args a, int64_t lines, int64_t parts, lg_device_error *error, void *out,
                                     lg_dtype out_dtype)
@@ -93,10 +108,10 @@ static __global__ void scatter_loop(lg_gather_args a, int64_t lines, int64_t par
                                         continue;
                                 }
                                 const int64_t place = p.to + chosen[j] * a.to_strides[a.dim];
-                                lg_store<H>(
-                                        out, out_dtype, place,
-                                        lg_load<H>(out, out_dtype, place) +
-                                                lg_load<H>(a.from, a.dtype, p.from + (k + j) * a.from_strides[a.dim]));
+                                lg_store<H>(out, out_dtype, place,
+                                            combined(a.mode, lg_load<H>(out, out_dtype, place),
+                                                     lg_load<H>(a.from, a.dtype,
+                                                                p.from + (k + j) * a.from_strides[a.dim])));
                         }
                 }
         }
@@ -112,10 +127,10 @@ static int64_t parts_of(lg_queue *q, const lg_gather_args *a, int64_t lines)
         return parts;
 }
 
-/* Adds lines that have common indices, given in order in `keys`; a summand of keys[i] is at index places[i] of its
- * line. The thread of the first of equal keys adds up all of them, in the line's order. */
+/* Puts lines that have common indices, given in order in `keys`; an element for keys[i] is at index places[i] of its
+ * line. The thread of the first of equal keys puts all of them, in the line's order. */
 template <typename H>
-static __global__ void add_segments(lg_gather_args a, int64_t lines, const int64_t *keys, const int64_t *places,
+static __global__ void put_segments(lg_gather_args a, int64_t lines, const int64_t *keys, const int64_t *places,
                                     lg_device_error *error, void *out, lg_dtype out_dtype)
 {
         const int64_t n = a.shape[a.dim];
@@ -129,10 +144,11 @@ static __global__ void add_segments(lg_gather_args a, int64_t lines, const int64
                 }
                 const line_place p = place_of(a, t % lines);
                 const int64_t to = p.to + chosen * a.to_strides[a.dim];
-                H sum = lg_load<H>(out, out_dtype, to);
+                H all = lg_load<H>(out, out_dtype, to);
                 for (int64_t k = first; k < n && keys[k] == chosen; k++)
-                        sum += lg_load<H>(a.from, a.dtype, p.from + places[k] * a.from_strides[a.dim]);
-                lg_store<H>(out, out_dtype, to, sum);
+                        all = combined(a.mode, all,
+                                       lg_load<H>(a.from, a.dtype, p.from + places[k] * a.from_strides[a.dim]));
+                lg_store<H>(out, out_dtype, to, all);
         }
 }
 
@@ -146,15 +162,15 @@ static bool sorts_indices(const lg_gather_args *a)
         return a->shape[a->dim] >= MANY && a->index_strides[a->dim] == 1;
 }
 
-/* Adds to `out`, which is a->to, or for f16 and bf16 an f32 copy of it. */
+/* Puts into `out`, which is a->to, or for sums in f16 and bf16 an f32 copy of it. */
 template <typename H>
-static bool add_lines(lg_queue *q, const lg_gather_args *a, int64_t lines, void *out, lg_dtype out_dtype)
+static bool put_lines(lg_queue *q, const lg_gather_args *a, int64_t lines, void *out, lg_dtype out_dtype)
 {
         const int64_t n = a->shape[a->dim], parts = parts_of(q, a, lines);
         lg_device_error *error = lg_cuda(q)->error;
         if (!sorts_indices(a))
-                return lg_launch(q, "scatter_add", scatter_loop<H>, lg_blocks(q, lines * parts), *a, lines, parts,
-                                 error, out, out_dtype);
+                return lg_launch(q, "scatter", scatter_loop<H>, lg_blocks(q, lines * parts), *a, lines, parts, error,
+                                 out, out_dtype);
         int64_t *keys = (int64_t *)q->workspace(q, (size_t)(2 * n) * sizeof *keys);
         if (!keys)
                 return false;
@@ -166,7 +182,7 @@ static bool add_lines(lg_queue *q, const lg_gather_args *a, int64_t lines, void 
         sort.values = keys;
         sort.indices = keys + n;
         return lg_cuda_sort(q, &sort) &&
-               lg_launch(q, "scatter_add (segments)", add_segments<H>, lg_blocks(q, lines * n), *a, lines,
+               lg_launch(q, "scatter (segments)", put_segments<H>, lg_blocks(q, lines * n), *a, lines,
                          (const int64_t *)keys, (const int64_t *)(keys + n), error, out, out_dtype);
 }
 
@@ -176,21 +192,21 @@ static __global__ void convert_loop(int64_t n, void *to, lg_dtype to_dtype, cons
                 lg_store<float>(to, to_dtype, i, lg_load<float>(from, from_dtype, i));
 }
 
-extern "C" bool lg_cuda_scatter_add(lg_queue *q, const lg_gather_args *given)
+extern "C" bool lg_cuda_scatter(lg_queue *q, const lg_gather_args *given)
 {
         const lg_gather_args laid = as_lines(given), *a = &laid;
         const int64_t n = lg_count(a->ndim, a->shape), lines = n ? n / a->shape[a->dim] : 0;
         if (n == 0)
                 return true;
-        if (a->dtype != LG_F16 && a->dtype != LG_BF16)
-                return LG_WITH_COMPUTE(a->dtype, add_lines<H>(q, a, lines, a->to, a->dtype));
+        if (a->mode != LG_PUT_SUM || (a->dtype != LG_F16 && a->dtype != LG_BF16))
+                return LG_WITH_COMPUTE(a->dtype, put_lines<H>(q, a, lines, a->to, a->dtype));
         void *wide = q->workspace(q, (size_t)a->to_count * sizeof(float));
         const int64_t all = lg_blocks(q, a->to_count);
         return wide &&
-               lg_launch(q, "scatter_add (widen)", convert_loop, all, a->to_count, wide, LG_F32, (const void *)a->to,
+               lg_launch(q, "scatter (widen)", convert_loop, all, a->to_count, wide, LG_F32, (const void *)a->to,
                          a->dtype) &&
-               add_lines<float>(q, a, lines, wide, LG_F32) &&
-               lg_launch(q, "scatter_add (narrow)", convert_loop, all, a->to_count, a->to, a->dtype, (const void *)wide,
+               put_lines<float>(q, a, lines, wide, LG_F32) &&
+               lg_launch(q, "scatter (narrow)", convert_loop, all, a->to_count, a->to, a->dtype, (const void *)wide,
                          LG_F32);
 }
 

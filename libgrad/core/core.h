@@ -147,6 +147,18 @@ typedef enum lg__origin {
         LG__ORIGIN_INDEX_ADD,
         LG__ORIGIN_EMBEDDING,
         LG__ORIGIN_ONE_HOT,
+        LG__ORIGIN_TAKE_ALONG_DIM,
+        LG__ORIGIN_SCATTER,
+        LG__ORIGIN_SCATTER_SCALAR,
+        LG__ORIGIN_SCATTER_REDUCE,
+        LG__ORIGIN_INDEX_COPY,
+        LG__ORIGIN_INDEX_REDUCE,
+        LG__ORIGIN_TAKE, /* from here on, negative indices count from the end */
+        LG__ORIGIN_PUT,
+        LG__ORIGIN_INDEX_FILL,
+        LG__ORIGIN_INDEX,
+        LG__ORIGIN_INDEX_PUT,
+        LG__ORIGIN_MASKED_SCATTER,
         LG__ORIGIN_ATTENTION,
         LG__ORIGIN_RECURRENT
 } lg__origin;

@@ -160,7 +160,18 @@ static bool report_error(lg_ctx *c, const lg_device_error *f)
                                          [LG__ORIGIN_INDEX_SELECT] = "index_select",
                                          [LG__ORIGIN_INDEX_ADD] = "index_add",
                                          [LG__ORIGIN_EMBEDDING] = "embedding",
-                                         [LG__ORIGIN_ONE_HOT] = "one_hot"};
+                                         [LG__ORIGIN_ONE_HOT] = "one_hot",
+                                         [LG__ORIGIN_TAKE_ALONG_DIM] = "take_along_dim",
+                                         [LG__ORIGIN_SCATTER] = "scatter",
+                                         [LG__ORIGIN_SCATTER_SCALAR] = "scatter_scalar",
+                                         [LG__ORIGIN_SCATTER_REDUCE] = "scatter_reduce",
+                                         [LG__ORIGIN_INDEX_COPY] = "index_copy",
+                                         [LG__ORIGIN_INDEX_REDUCE] = "index_reduce",
+                                         [LG__ORIGIN_TAKE] = "take",
+                                         [LG__ORIGIN_PUT] = "put",
+                                         [LG__ORIGIN_INDEX_FILL] = "index_fill",
+                                         [LG__ORIGIN_INDEX] = "index",
+                                         [LG__ORIGIN_INDEX_PUT] = "index_put"};
         long long value = (long long)f->value, limit = (long long)f->limit;
         if (f->code == LG_DEVICE_LOST)
                 return lg__fail(c, LG_ERR_COMM,
@@ -176,8 +187,11 @@ static bool report_error(lg_ctx *c, const lg_device_error *f)
         if (f->code == LG__ORIGIN_RECURRENT)
                 return lg__fail(c, LG_ERR_ARGUMENT, "recurrent: lengths holds %lld, but x has %lld steps", value,
                                 limit - 1);
-        return lg__fail(c, LG_ERR_ARGUMENT, "%s: index holds %lld, but there are %lld places to point at, from 0 on",
-                        op[f->code], value, limit);
+        if (f->code == LG__ORIGIN_MASKED_SCATTER)
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "masked_scatter: the mask has more true elements than src has elements");
+        return lg__fail(c, LG_ERR_ARGUMENT, "%s: index holds %lld, but there are %lld places to point at, from %lld on",
+                        op[f->code], value, limit, f->code >= LG__ORIGIN_TAKE ? -limit : 0LL);
 }
 
 bool lg__device_wait(lg__device *d)

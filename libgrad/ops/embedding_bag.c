@@ -14,15 +14,10 @@ typedef struct bags {
         int64_t n, count;
 } bags;
 
-static lg_tensor *numbers(const lg_tensor *like, int64_t n)
-{
-        return lg_arange(like->ctx, 0, (double)n, 1, .dtype = LG_I64, .device = like->storage->device->id);
-}
-
 /* Describes the bags of an index (bags, length). */
 static bool rows_as_bags(bags *b, int64_t length)
 {
-        lg_tensor *k = numbers(b->index, b->count);
+        lg_tensor *k = lg__numbers(b->index, b->count);
         b->starts = lg_mul_scalar(k, (double)length);
         b->counts = k ? lg_full_like(k, (double)length) : NULL;
         b->bag_of = lg_reshape(lg_expand(lg_unsqueeze(k, 1), LG_SHAPE(b->count, length)), LG_SHAPE(b->n));
@@ -32,7 +27,7 @@ static bool rows_as_bags(bags *b, int64_t length)
 /* Describes the bags that begin at the offsets: the bag of an index is the number of offsets up to it, less 1. */
 static bool bags_from(bags *b, lg_tensor *offsets, bool include_last)
 {
-        lg_tensor *zeros = lg_zeros_like(numbers(offsets, b->n + 1)), *ones = lg_ones_like(offsets);
+        lg_tensor *zeros = lg_zeros_like(lg__numbers(offsets, b->n + 1)), *ones = lg_ones_like(offsets);
         lg_tensor *begun = lg_cumsum(lg__scatter_add(zeros, 0, offsets, ones, LG__ORIGIN_EMBEDDING), 0);
         lg_tensor *all = offsets;
         if (begun && !include_last)
@@ -78,7 +73,7 @@ static lg_tensor *max_of_bags(const bags *b)
         if (lg_error(b->index->ctx) || longest < 1)
                 return zero_rows(b, b->weight);
         const lg_shape shape = LG_SHAPE(b->count, longest);
-        lg_tensor *k = numbers(b->index, longest), *valid = lg_lt(k, lg_unsqueeze(b->counts, 1));
+        lg_tensor *k = lg__numbers(b->index, longest), *valid = lg_lt(k, lg_unsqueeze(b->counts, 1));
         lg_tensor *at = lg_minimum_scalar(lg_add(lg_unsqueeze(b->starts, 1), k), (double)(b->n - 1));
         at = lg_reshape(at, LG_SHAPE(b->count * longest));
         if (b->padding && at)

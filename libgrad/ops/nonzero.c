@@ -3,8 +3,7 @@
 #include <string.h>
 #include "gather.h"
 
-/* Returns the coordinates (n, ndim) of the n elements of x that are not 0. */
-static lg_tensor *places_of(lg_tensor *x)
+lg_tensor *lg__places_of(lg_tensor *x)
 {
         if (!(x = lg_contiguous(lg_detach(x))))
                 return NULL;
@@ -25,24 +24,19 @@ static lg_tensor *places_of(lg_tensor *x)
         return LG__RUN(d, "nonzero", nonzero, &a) ? places : NULL;
 }
 
-static lg_tensor *flat(lg_tensor *x)
-{
-        return x ? lg_reshape(x, LG_SHAPE(lg__shape_numel(x->at.shape))) : NULL;
-}
-
 static lg_tensor *masked_select(lg_tensor *x, lg_tensor *mask)
 {
         lg_shape s;
         if (!lg__broadcast(x->ctx, "masked_select", x->at.shape, mask->at.shape, &s))
                 return NULL;
-        lg_tensor *places = places_of(flat(lg_expand(mask, s)));
-        return lg__gather(flat(lg_expand(x, s)), 0, flat(places), LG__ORIGIN_GATHER);
+        lg_tensor *places = lg__places_of(lg__flat(lg_expand(mask, s)));
+        return lg__gather(lg__flat(lg_expand(x, s)), 0, lg__flat(places), LG__ORIGIN_GATHER);
 }
 
 static lg_tensor *compose(const lg__call *call)
 {
         lg_scope scope = lg_scope_begin(call->ctx);
-        lg_tensor *y = lg_escape(call->op == LG__OP(nonzero) ? places_of(call->in[0])
+        lg_tensor *y = lg_escape(call->op == LG__OP(nonzero) ? lg__places_of(call->in[0])
                                                              : masked_select(call->in[0], call->in[1]));
         lg_scope_end(call->ctx, scope);
         return y;

@@ -13,6 +13,14 @@ def tensor(*shape, phase=0.0):
     return (2 * torch.sin(1.3 * torch.arange(n, dtype=torch.float64) + phase)).reshape(shape)
 
 
+def i64(*shape, top):
+    """(7 i + 3) mod top: golden_index() of tests/golden.h."""
+    n = 1
+    for s in shape:
+        n *= s
+    return ((7 * torch.arange(n) + 3) % top).reshape(shape)
+
+
 def show(name, f, x):
     """A line: f(x), then the gradient by x of the sum of f(x) weighted by 1, 2, 3, ..."""
     x = x.clone().requires_grad_(True)

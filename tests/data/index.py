@@ -4,19 +4,11 @@ Run with a Python that has torch: python3 tests/data/index.py > tests/data/index
 """
 import torch
 import torch.nn.functional as F
-from golden import show, tensor
+from golden import i64, show, tensor
 
 M = tensor(4, 5)
 B = tensor(2, 3, 4)
 SRC = tensor(2, 3, 4, phase=0.7)
-
-
-def i64(*shape, top):
-    """(7 i + 3) mod top: golden_index() of golden.h."""
-    n = 1
-    for s in shape:
-        n *= s
-    return ((7 * torch.arange(n) + 3) % top).reshape(shape)
 
 
 def embedding(x):

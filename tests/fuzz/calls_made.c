@@ -38,6 +38,16 @@ static lg_ints ints(vm *m, int64_t numbers[8])
         return LG_INTS_OF(n, b == 0xFB ? NULL : numbers);
 }
 
+/* Up to three numbers, of which most are from 0 to 1. */
+static lg_numbers shares(vm *m, double numbers[4])
+{
+        const uint8_t b = byte(m);
+        const int64_t n = b < 0xFC ? b % 4 : -1;
+        for (int64_t i = 0; i < n; i++)
+                numbers[i] = flag(m) ? (byte(m) % 5) * 0.25 : number(m);
+        return LG_NUMBERS_OF(n, b == 0xFB ? NULL : numbers);
+}
+
 #include "made.inc"
 
 void call_made(vm *m)

@@ -268,6 +268,37 @@ void call_gather(vm *m)
                 give(m, lg_scatter_add(x, d, index, flag(m) ? x : tensor(m)));
 }
 
+/* Writes by index, and indexing with a list. */
+void call_scatter(vm *m)
+{
+        lg_tensor *x = tensor(m), *src = flag(m) ? x : tensor(m);
+        int d = dim(m);
+        lg_tensor *index = indices(m, lg_shape_of(x), lg_size_of(x, d)),
+                  *some = indices(m, LG_SHAPE(small(m)), lg_size_of(x, 0));
+        lg_scatter_reduce_options r = *LG_OPTIONS(lg_scatter_reduce_options, .exclude_self = flag(m));
+        lg_put_options p = *LG_OPTIONS(lg_put_options, .accumulate = flag(m));
+        const lg_scatter_reduction how = (lg_scatter_reduction)(byte(m) % 6);
+        switch (byte(m) % 6) {
+        case 0:
+                give(m, lg_scatter(x, d, index, src));
+                return;
+        case 1:
+                give(m, lg_scatter_reduce_with(x, d, index, src, how, HAND(m, r)));
+                return;
+        case 2:
+                give(m, lg_put_with(x, indices(m, lg_shape_of(src), lg_numel(x)), src, HAND(m, p)));
+                return;
+        case 3:
+                give(m, lg_index(x, LG_LIST(some, flag(m) ? some : LG_ALL)));
+                return;
+        case 4:
+                give(m, lg_index_put_with(x, LG_LIST(flag(m) ? some : lg_gt_scalar(x, 0)), src, HAND(m, p)));
+                return;
+        default:
+                give(m, lg_index_reduce_with(x, 0, some, lg_index_select(src, 0, some), how, HAND(m, r)));
+        }
+}
+
 void call_index_select(vm *m)
 {
         lg_tensor *x = tensor(m);

@@ -26,6 +26,8 @@ lg_function *fn; lg_custom_fn *cube, *cube_backward; lg_sample_fn *make_sample; 
 lg_transform *first, *second; lg_transform_fn *invert; lg_group *g;'''
 # What a name is in one header alone.
 OTHER = {'attention.h': 'lg_tensor *q, *k, *v, *seen, *memory, *source; lg_module *blocks; lg_kv_cache *cache; lg_tensor *(*next)(lg_tensor *y);',
+         'index.h': 'lg_tensor *src, *values, *j;',
+         'statistics.h': 'lg_tensor *sorted, *values, *boundaries, *test, *n, *max, *mean;',
          'sequence.h': 'lg_tensor *q, *cos, *sin, *logits, *lengths, *starts;',
          'norm.h': 'lg_tensor *mean, *var;', 'loss.h': 'lg_tensor *var, *anchor, *positive, *negative, *times, *lengths;', 'recurrent.h': 'lg_tensor *lengths;',
          'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',

@@ -188,6 +188,15 @@ void picking(lg_tensor *x, lg_tensor *t)
         lg_tensor *i = NULL;
         sink = lg_embedding(t, x, .padding_idx = LG_ZERO_INT);
         sink = lg_topk(x, 5, -1, .smallest = true, .indices = &i);
+        sink = lg_kthvalue(x, 2, 1, .keep_dim = true, .indices = &i);
+        sink = lg_unique(x, .dims = LG_DIMS(0), .inverse = &i, .counts = &i);
+        sink = lg_quantile(x, LG_NUMBERS(0.25, 0.5), .dims = LG_DIMS(1), .interpolation = LG_QUANTILE_LOWER);
+        sink = lg_scatter(lg_scatter_scalar(x, 1, t, 2), 1, t, x);
+        sink = lg_scatter_reduce(x, 1, t, x, LG_SCATTER_AMAX, .exclude_self = true);
+        sink = lg_index_put(x, LG_LIST(t, LG_ALL), lg_index(x, LG_LIST(t)), .accumulate = true);
+        sink = lg_masked_scatter(x, lg_isin(x, x), lg_take(x, t));
+        sink = lg_index_fill(lg_index_copy(x, 0, t, x), 0, t, 1);
+        sink = lg_take_along_dim(x, t, 0);
         sink = i;
 }
 

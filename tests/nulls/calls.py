@@ -35,7 +35,7 @@ VALUES = {
     'lg_dist': 'lg_dist_normal(g->x, g->x)',
     'lg_shape': 'LG_SHAPE(2, 3)', 'lg_dims': 'LG_DIMS(0)', 'lg_device': 'lg_cpu()', 'lg_scope': 'g->scope',
     'lg_fields': 'LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(1)))', 'lg_random_state': '(lg_random_state){0}', 'lg_dtype': 'LG_F32',
-    'lg_device_type': 'LG_DEVICE_CPU', 'lg_reduce_op': 'LG_REDUCE_OP_SUM', 'lg_state_kind': 'LG_STATE_MODULE', 'lg_error_code': 'LG_ERR_STATE',
+    'lg_device_type': 'LG_DEVICE_CPU', 'lg_reduce_op': 'LG_REDUCE_OP_SUM', 'lg_scatter_reduction': 'LG_SCATTER_AMAX', 'lg_interpolation': 'LG_QUANTILE_LOWER', 'lg_state_kind': 'LG_STATE_MODULE', 'lg_error_code': 'LG_ERR_STATE',
     'double': '1', 'int': '1', 'int64_t': '1', 'size_t': '64', 'uint64_t': '1', 'bool': 'true',
 }
 # What one parameter, or all of a name, are given in place of that.
