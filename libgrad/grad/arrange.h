@@ -58,7 +58,7 @@ LG_API LG_NEW lg_tensor *lg_trace(lg_tensor *x);
 
 /* Returns a matrix with these matrices along its diagonal and zeros elsewhere. A vector counts as one row and a 0-d
  * tensor as one element; dtypes and lists are as for lg_cat().
- * Example: lg_block_diag(LG_LIST(a, b)) */
+ * Example: lg_block_diag(LG_LIST(x, y)) */
 LG_API LG_NEW lg_tensor *lg_block_diag(lg_list_in list);
 
 /* ---- indices of triangles ---- */

@@ -3,7 +3,7 @@
  * Products of matrices and vectors (PyTorch's mm, mv, bmm and dot) are lg_matmul(). Unless a comment says otherwise,
  * dtypes are promoted, gradients of any order flow to all operands, and integers are exact.
  *
- *     lg_tensor *scores = lg_einsum("bhid,bhjd->bhij", LG_LIST(q, k));
+ *     lg_tensor *scores = lg_einsum("bhid,bhjd->bhij", LG_LIST(x, y));
  */
 #ifndef LG_PRODUCTS_H
 #define LG_PRODUCTS_H
@@ -21,7 +21,8 @@ LG_BEGIN
  * ellipsis and then the letters that are used once, in alphabetical order with capitals first. Several operands are
  * multiplied pair by pair in an order that keeps intermediate results small, each pair by one matrix product, without a
  * copy where strides allow. The result may be a view of a single operand. A bad equation is LG_ERR_ARGUMENT with the
- * position. Example: lg_einsum("bhid,bhjd->bhij", LG_LIST(q, k)) */
+ * position.
+ * Example: lg_einsum("bhid,bhjd->bhij", LG_LIST(x, y)) */
 LG_API LG_NEW lg_tensor *lg_einsum(const char *equation, lg_list_in operands);
 
 /* ---- products ---- */
@@ -33,8 +34,8 @@ typedef struct lg_tensordot_options {
         lg_dims dims_b LG_DEFAULT; /* dimensions of b, as many as .dims_a */
 } lg_tensordot_options;
 /* Computes the product of a and b, summed over pairs of dimensions. The result has the other dimensions of a, then
- * those of b. The sizes of a pair are equal, or one of them is 1. Example: lg_tensordot(a, b, .dims_a = LG_DIMS(0, 2),
- * .dims_b = LG_DIMS(1, 0)) */
+ * those of b. The sizes of a pair are equal, or one of them is 1.
+ * Example: lg_tensordot(x, y, .dims_a = LG_DIMS(0, 2), .dims_b = LG_DIMS(1, 0)) */
 #define lg_tensordot(...) LG_CALL2(lg_tensordot_with, lg_tensordot_options, lg_tensordot_takes_a_b, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_tensordot_with(lg_tensor *a, lg_tensor *b, const lg_tensordot_options *options);
 
@@ -57,7 +58,7 @@ typedef struct lg_addmm_options {
 } lg_addmm_options;
 /* Computes beta x + alpha a b for matrices a and b (addmm), a matrix a and a vector b (addmv), or batches of matrices
  * with equal first dimensions (baddbmm). x broadcasts to the product. For integers, beta and alpha are whole.
- * Examples: lg_addmm(x, a, b, .alpha = 0.5), lg_addmv(x, a, b), lg_baddbmm(x, a, b, .beta = LG_ZERO) */
+ * Examples: lg_addmm(b, x, w, .alpha = 0.5), lg_addmv(b, w, x), lg_baddbmm(b, x, w, .beta = LG_ZERO) */
 #define lg_addmm(...) LG_CALL3(lg_addmm_with, lg_addmm_options, lg_addmm_takes_x_a_b, V, V, V, __VA_ARGS__)
 #define lg_addmv(...) LG_CALL3(lg_addmv_with, lg_addmm_options, lg_addmv_takes_x_a_b, V, V, V, __VA_ARGS__)
 #define lg_baddbmm(...) LG_CALL3(lg_baddbmm_with, lg_addmm_options, lg_baddbmm_takes_x_a_b, V, V, V, __VA_ARGS__)
@@ -81,14 +82,15 @@ typedef struct lg_dist_options {
         double p LG_DEFAULT; /* the order, at least 0, or LG_INFINITY; default 2; LG_ZERO: 0 */
 } lg_dist_options;
 /* Computes the distance of two tensors, which broadcast, as a 0-d tensor.
- * Example: lg_dist(a, b, .p = 1) */
+ * Example: lg_dist(x, y, .p = 1) */
 #define lg_dist(...) LG_CALL2(lg_dist_with, lg_dist_options, lg_dist_takes_a_b, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_dist_with(lg_tensor *a, lg_tensor *b, const lg_dist_options *options);
 
 /* Computes the distances of all rows of a (..., P, M) from all rows of b (..., R, M): (..., P, R). The dimensions
  * before broadcast. Where p is 2 and P or R is above 25, distances come from a matrix product, which is fast and takes
  * little memory, but loses digits of distances much smaller than the rows, as PyTorch's default does. Otherwise memory
- * is taken for all P R M differences. Example: lg_cdist(a, b, .p = LG_INFINITY) */
+ * is taken for all P R M differences.
+ * Example: lg_cdist(x, y, .p = LG_INFINITY) */
 #define lg_cdist(...) LG_CALL2(lg_cdist_with, lg_dist_options, lg_cdist_takes_a_b, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_cdist_with(lg_tensor *a, lg_tensor *b, const lg_dist_options *options);
 

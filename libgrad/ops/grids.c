@@ -20,14 +20,19 @@ typedef struct views {
         bool xy;
 } views;
 
+static bool has_room(const lg__call *call)
+{
+        const views *v = call->attributes;
+        return (v->ret && v->room >= call->in_count) ||
+               lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: there are %d tensors, but there is room for %lld",
+                        call->op->name, call->in_count, (long long)(v->ret ? v->room : 0));
+}
+
 /* Expands each input, after reshaping it to own(call, i, &shape) if own is given. Returns the first view. */
 static lg_tensor *expand_all(const lg__call *call, lg_shape to, lg_shape (*own)(const lg__call *call, int i))
 {
         const views *v = call->attributes;
         const int n = call->in_count;
-        if (!v->ret || v->room < n)
-                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: there are %d tensors, but there is room for %lld",
-                                call->op->name, n, (long long)(v->ret ? v->room : 0));
         const size_t bytes = (size_t)n * sizeof *call->in;
         lg_tensor **made = lg__alloc(call->ctx, bytes), *first = NULL;
         bool ok = made != NULL;
@@ -80,7 +85,7 @@ static bool are_vectors(const lg__call *call)
 static lg_tensor *compose_meshgrid(const lg__call *call)
 {
         lg_shape s = {.ndim = call->in_count};
-        if (!are_vectors(call))
+        if (!has_room(call) || !are_vectors(call))
                 return NULL;
         if (call->in_count > LG_MAX_DIMS)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "meshgrid: %d vectors; a grid has at most %d dimensions",
@@ -101,7 +106,7 @@ static lg_tensor *compose_broadcast_tensors(const lg__call *call)
         for (int i = 0; i < call->in_count; i++)
                 if (!lg__broadcast(call->ctx, "broadcast_tensors", s, call->in[i]->at.shape, &s))
                         return NULL;
-        return expand_all(call, s, NULL);
+        return has_room(call) ? expand_all(call, s, NULL) : NULL;
 }
 
 #define VIEWS(of)                                                                                                      \

@@ -303,8 +303,8 @@ static lg_tensor *compose_cdist(const lg__call *call)
                                 "cdist: a is %s and b is %s; it takes (..., P, M) and (..., R, M)",
                                 lg__tensor_text(a).s, lg__tensor_text(b).s);
         a = lg__widened(a);
-        b = lg__widened(b);
-        if (p == 2 && (a->at.shape.size[in_a - 2] > MOST_EXACT || b->at.shape.size[in_b - 2] > MOST_EXACT))
+        b = a ? lg__widened(b) : NULL;
+        if (b && p == 2 && (a->at.shape.size[in_a - 2] > MOST_EXACT || b->at.shape.size[in_b - 2] > MOST_EXACT))
                 return rounded(call, distances_by_product(a, b));
         return distance(call, lg_unsqueeze(a, -2), lg_unsqueeze(b, -3), p, LG_DIMS(-1));
 }

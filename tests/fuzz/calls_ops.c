@@ -357,3 +357,18 @@ void call_grids(vm *m)
         for (int64_t i = 0; i < got; i++)
                 give_read(m, ret[i]);
 }
+
+/* Factors that fit each other. */
+void call_products(vm *m)
+{
+        const int64_t n = small(m), rows = small(m), k = small(m), columns = small(m);
+        lg_tensor *x = flag(m) ? fresh(m, LG_SHAPE(columns)) : maybe(m);
+        if (flag(m)) {
+                lg_tensor *w = fresh(m, LG_SHAPE(columns, rows, k));
+                give(m, lg_bilinear(fresh(m, LG_SHAPE(n, rows)), fresh(m, LG_SHAPE(n, k)), w, x));
+        } else {
+                lg_addmm_options o = *LG_OPTIONS(lg_addmm_options, .beta = number(m), .alpha = number(m));
+                lg_tensor *a = fresh(m, LG_SHAPE(n, rows, k));
+                give(m, lg_baddbmm_with(x, a, fresh(m, LG_SHAPE(n, k, columns)), HAND(m, o)));
+        }
+}
