@@ -79,6 +79,8 @@
 #include "grad/norm.h"
 #include "grad/attention.h"
 #include "grad/index.h"
+#include "grad/products.h"
+#include "grad/arrange.h"
 #include "grad/loss.h"
 #include "grad/image.h"
 #include "grad/sequence.h"

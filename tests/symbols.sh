@@ -55,8 +55,9 @@ done
 # Declared functions of tensors without a row: an op that would escape the gradient tests.
 for part in pointwise ops conv norm index image loss sequence; do
 for part in pointwise ops conv norm index loss sequence statistics; do
+for part in pointwise ops conv norm index products arrange loss sequence; do
         sed -n 's/^LG_API LG_NEW lg_tensor \*lg_\([a-z0-9_]*\)(.*/\1/p' "$root/libgrad/grad/$part.h" | sed 's/_with$//'
-done | grep -vx "rotary_table\|sinusoidal_positions" | sort -u >"$work/ops" # which take no tensor
+done | grep -vx "rotary_table\|sinusoidal_positions\|tril_indices\|triu_indices\|logspace" | sort -u >"$work/ops" # which take no tensor
 [ "$(wc -l <"$work/ops")" -gt 60 ] || complain "the declarations could not be read"
 sort -u "$work/pointwise" "$work/structural" >"$work/rows"
 for name in $(comm -23 "$work/ops" "$work/rows"); do

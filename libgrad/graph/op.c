@@ -281,3 +281,13 @@ lg_tensor *lg__apply2(const lg__op *op, lg_tensor *x, lg_tensor *y, const void *
 {
         return lg__apply(op, (lg_tensor *[]){x, y}, 2, attributes, NULL);
 }
+
+lg_tensor *lg__apply_list(const lg__op *op, lg_list list, const void *attributes)
+{
+        if (!list.items || list.count < 1)
+                return NULL;
+        if (list.count > INT32_MAX)
+                return lg__fail(lg__ctx_of(list.items[0]), LG_ERR_ARGUMENT, "%s: %lld tensors are too many", op->name,
+                                (long long)list.count);
+        return lg__apply(op, list.items, (int)list.count, attributes, NULL);
+}

@@ -218,6 +218,8 @@ lg_tensor *lg__apply_cast(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int
                           lg_tensor **ret_out);
 lg_tensor *lg__apply1(const lg__op *op, lg_tensor *x, const void *attributes);
 lg_tensor *lg__apply2(const lg__op *op, lg_tensor *x, lg_tensor *y, const void *attributes);
+/* Applies an op to a list of tensors. A list without any, or of NULLs only, gives NULL without an error. */
+lg_tensor *lg__apply_list(const lg__op *op, lg_list list, const void *attributes);
 #define LG__APPLY(name, attributes, ...)                                                                               \
         lg__apply(LG__OP(name), (lg_tensor *[]){__VA_ARGS__}, LG__COUNT_OF(lg_tensor *, __VA_ARGS__), attributes, NULL)
 

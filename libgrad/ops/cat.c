@@ -56,19 +56,9 @@ static bool vjp(lg__vjp *v)
 LG__DEFINE(cat, .flags = LG__PROMOTE, LG__OPERANDS({"x", .variadic = true}), LG__RESULTS({"y"}), LG__HAS(cat),
            .infer = infer, .forward = forward, .vjp = vjp)
 
-static lg_tensor *apply(const lg__op *op, lg_list list, int dim)
-{
-        if (!list.items || list.count < 1)
-                return NULL;
-        if (list.count > INT32_MAX)
-                return lg__fail(lg__ctx_of(list.items[0]), LG_ERR_ARGUMENT, "%s: %lld tensors are too many", op->name,
-                                (long long)list.count);
-        return lg__apply(op, list.items, (int)list.count, &(cat_attributes){dim}, NULL);
-}
-
 lg_tensor *lg_cat(lg_list list, int dim)
 {
-        return apply(LG__OP(cat), list, dim);
+        return lg__apply_list(LG__OP(cat), list, &(cat_attributes){dim});
 }
 
 /* ---- stack ---- */
@@ -107,5 +97,5 @@ LG__COMPOSITE(stack, {"x", .variadic = true})
 
 lg_tensor *lg_stack(lg_list list, int dim)
 {
-        return apply(LG__OP(stack), list, dim);
+        return lg__apply_list(LG__OP(stack), list, &(cat_attributes){dim});
 }

@@ -147,12 +147,7 @@ LG__DEFINE(pad_sequence, .compose = compose_pad_sequence, .flags = LG__PROMOTE, 
 
 lg_tensor *lg_pad_sequence_with(lg_list list, const lg_pad_sequence_options *options)
 {
-        if (!list.items || list.count < 1)
-                return NULL;
-        if (list.count > INT32_MAX)
-                return lg__fail(lg__ctx_of(list.items[0]), LG_ERR_ARGUMENT, "pad_sequence: %lld tensors are too many",
-                                (long long)list.count);
-        return lg__apply(LG__OP(pad_sequence), list.items, (int)list.count, options, NULL);
+        return lg__apply_list(LG__OP(pad_sequence), list, options);
 }
 
 static lg_tensor *compose_sequence_mask(const lg__call *call)

@@ -396,3 +396,56 @@ void call_split(vm *m)
         for (int64_t i = 0; i < got; i++)
                 give_read(m, ret[i]);
 }
+
+/* Equations of the letters i to l, most of them right, and seldom of other characters. */
+void call_einsum(vm *m)
+{
+        lg_tensor *room[4] = {NULL};
+        lg_list operands = list(m, room);
+        char equation[80], *to = equation;
+        const bool odd = byte(m) > 240;
+        for (int64_t i = 0; i < operands.count && i < 4; i++) {
+                if (i)
+                        *to++ = ',';
+                for (int d = 0; d < lg_ndim_of(operands.items[i]); d++)
+                        *to++ = (char)('i' + byte(m) % 4);
+        }
+        for (int i = 0, n = odd ? byte(m) % 8 : 0; i < n; i++)
+                *to++ = "i.-> ,Z7"[byte(m) % 8];
+        if (flag(m)) {
+                *to++ = '-', *to++ = '>';
+                for (int i = 0, given = byte(m); i < 4; i++)
+                        if (given >> i & 1)
+                                *to++ = (char)('i' + i);
+        }
+        *to = '\0';
+        give(m, lg_einsum(equation, operands));
+}
+
+void call_grids(vm *m)
+{
+        lg_tensor *room[4] = {NULL}, *ret[4] = {NULL};
+        lg_list tensors = list(m, room);
+        const int64_t places = byte(m) % 5;
+        lg_meshgrid_options o = *LG_OPTIONS(lg_meshgrid_options, .xy = flag(m));
+        const int64_t got = flag(m) ? lg_meshgrid_with(tensors, ret, places, HAND(m, o))
+                                    : lg_broadcast_tensors(tensors, ret, places);
+        FUZZ_CHECK(got == 0 || got == tensors.count, "%lld views of %lld", (long long)got, (long long)tensors.count);
+        for (int64_t i = 0; i < got; i++)
+                give_read(m, ret[i]);
+}
+
+/* Factors that fit each other. */
+void call_products(vm *m)
+{
+        const int64_t n = small(m), rows = small(m), k = small(m), columns = small(m);
+        lg_tensor *x = flag(m) ? fresh(m, LG_SHAPE(columns)) : maybe(m);
+        if (flag(m)) {
+                lg_tensor *w = fresh(m, LG_SHAPE(columns, rows, k));
+                give(m, lg_bilinear(fresh(m, LG_SHAPE(n, rows)), fresh(m, LG_SHAPE(n, k)), w, x));
+        } else {
+                lg_addmm_options o = *LG_OPTIONS(lg_addmm_options, .beta = number(m), .alpha = number(m));
+                lg_tensor *a = fresh(m, LG_SHAPE(n, rows, k));
+                give(m, lg_baddbmm_with(x, a, fresh(m, LG_SHAPE(n, k, columns)), HAND(m, o)));
+        }
+}

@@ -18,7 +18,7 @@ DRAWN = {'lg_ctx *': 'm->now->ctx', 'lg_module *': 'module(m)', 'lg_kv_cache *':
          'lg_scatter_reduction': '(lg_scatter_reduction)(byte(m) % 6)'}
 # By hand, in the file named or nowhere: they take memory, files, functions or objects, or return what is there already.
 OTHERS = {
-    'calls_ops.c': 'lg_interpolate_with lg_grid_sample_with',
+    'calls_ops.c': 'lg_interpolate_with lg_grid_sample_with lg_einsum',
     'calls_make.c': 'lg_from_with lg_borrow_with lg_keep lg_escape',
     'calls_graph.c': 'lg_custom_with lg_grad_with lg_set_requires_grad lg_grad_of lg_detach',
     'calls_nn.c': 'lg_forward_list lg_forward_params_list lg_recompute_list lg_parameter lg_buffer lg_module_add_parameter lg_module_add_buffer',
@@ -30,7 +30,8 @@ OTHERS = {
 }
 # Functions whose operands fit together so seldom that they have calls by hand, too.
 SELDOM = set('''lg_conv2d_with lg_conv1d_with lg_conv_transpose2d_with lg_conv_transpose1d_with lg_rotary_with lg_ctc_with
-    lg_bincount_with lg_put_with lg_index lg_index_put_with lg_run_attention_with lg_run_encoder_with lg_run_decoder_with lg_run_transformer_with lg_run_rnn_with'''.split())
+    lg_bincount_with lg_put_with lg_index lg_index_put_with lg_run_attention_with lg_run_encoder_with lg_run_decoder_with lg_run_transformer_with lg_run_rnn_with
+    lg_baddbmm_with lg_bilinear'''.split())
 
 
 def options(name, members):

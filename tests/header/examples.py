@@ -29,6 +29,7 @@ OTHER = {'attention.h': 'lg_tensor *q, *k, *v, *seen, *memory, *source; lg_modul
          'index.h': 'lg_tensor *src, *values, *j;',
          'statistics.h': 'lg_tensor *sorted, *values, *boundaries, *test, *n, *max, *mean;',
          'sequence.h': 'lg_tensor *q, *cos, *sin, *logits, *lengths, *starts;',
+         'arrange.h': 'lg_tensor *grid[2];',
          'norm.h': 'lg_tensor *mean, *var;', 'loss.h': 'lg_tensor *var, *anchor, *positive, *negative, *times, *lengths;', 'recurrent.h': 'lg_tensor *lengths;',
          'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',
          'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_function *f;', 'optim.h': 'lg_tensor *norm;', 'state.h': 'lg_loader *loader; char name[8];'}

@@ -1,0 +1,45 @@
+"""arrange.py - writes arrange.txt: diagonals, repetitions and other arrangements, as PyTorch computes them in f64.
+
+Run with a Python that has torch: python3 tests/data/arrange.py > tests/data/arrange.txt
+"""
+import torch
+from golden import show, tensor
+
+V = tensor(4)
+M = tensor(3, 4)
+B = tensor(2, 3, 4)
+
+show("diag", lambda x: torch.diag(x, -1), V)
+show("diag_matrix", lambda x: torch.diag(x, 1), M)
+show("diag_below", lambda x: torch.diag(x, -2), M)
+show("diagonal", lambda x: torch.diagonal(x, 1, 1, 2), B)
+show("diagonal_crossed", lambda x: torch.diagonal(x, -1, -1, 0), B)
+show("diagonal_beyond", lambda x: torch.diagonal(x, 9), M)
+show("diagonal_twice", lambda x: torch.diagonal(x) * torch.diagonal(x[1:], 1).sum(), M)
+show("diag_embed", lambda x: torch.diag_embed(x, 1), M)
+show("diag_embed_dims", lambda x: torch.diag_embed(x, -1, 0, 2), M)
+show("diagflat", lambda x: torch.diagflat(x, -1), M)
+show("trace", lambda x: torch.trace(x), M)
+show("block_diag", lambda x: torch.block_diag(x, V, x[:1, :2], x[0, 0]), M)
+show("movedim", lambda x: torch.movedim(x, (0, 1), (-1, 0)), B)
+show("movedim_one", lambda x: torch.movedim(x, -1, 0), B)
+show("rot90", lambda x: torch.rot90(x), M)
+show("rot90_3", lambda x: torch.rot90(x, -1, (2, 0)), B)
+show("rot90_2", lambda x: torch.rot90(x, 6, (1, 2)), B)
+show("rot90_0", lambda x: torch.rot90(x, 4), M)
+show("fliplr", lambda x: torch.fliplr(x), M)
+show("flipud", lambda x: torch.flipud(x), M)
+show("narrow", lambda x: torch.narrow(x, -1, -3, 2), B)
+show("unflatten", lambda x: torch.unflatten(x, 2, (2, -1)), B)
+show("atleast", lambda x: torch.atleast_3d(x), M)
+show("tile", lambda x: torch.tile(x, (2,)), M)
+show("tile_more", lambda x: torch.tile(x, (2, 1, 3)), M)
+show("repeat_interleave", lambda x: torch.repeat_interleave(x, 3, dim=0), M)
+show("repeat_interleave_last", lambda x: torch.repeat_interleave(x, 2, dim=-1), B)
+show("repeat_interleave_by", lambda x: torch.repeat_interleave(x, torch.tensor([2, 0, 3]), dim=1), B)
+show("cartesian_prod", lambda x: torch.cartesian_prod(x, V[:2], x[1:]), V)
+show("combinations", lambda x: torch.combinations(x, 3), tensor(5))
+show("combinations_again", lambda x: torch.combinations(x, 2, with_replacement=True), V)
+show("meshgrid", lambda x: torch.stack(torch.meshgrid(x, V[:3] * x[0], indexing="ij")), V)
+show("meshgrid_xy", lambda x: torch.stack(torch.meshgrid(x, V[:3], x[1:3], indexing="xy")), V)
+show("broadcast_tensors", lambda x: torch.stack(torch.broadcast_tensors(x, V, tensor(2, 1, 1, phase=0.5))), M)
