@@ -82,6 +82,7 @@
 #include "grad/loss.h"
 #include "grad/sequence.h"
 #include "grad/graph.h"
+#include "grad/functional.h"
 #include "grad/check.h"
 #include "grad/nn.h"
 #include "grad/layers.h"
