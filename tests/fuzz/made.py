@@ -26,7 +26,7 @@ OTHERS = {
                      'lg_weights_read',
 }
 # Functions whose operands fit together so seldom that they have calls by hand, too.
-SELDOM = set('''lg_conv2d_with lg_conv1d_with lg_conv_transpose2d_with lg_conv_transpose1d_with lg_rotary_with
+SELDOM = set('''lg_conv2d_with lg_conv1d_with lg_conv_transpose2d_with lg_conv_transpose1d_with lg_rotary_with lg_ctc_with
     lg_run_attention_with lg_run_encoder_with lg_run_decoder_with lg_run_transformer_with lg_run_rnn_with'''.split())
 
 
