@@ -16,7 +16,7 @@ VALUES = {
     'lg_ctx *': 'w->c', 'lg_module *': 'w->module', 'lg_group *': 'w->group', 'lg_optimizer *': 'w->optimizer',
     'lg_dataset *': 'w->dataset', 'lg_scaler *': 'w->scaler', 'lg_kv_cache *': 'w->cache', 'lg_outputs *': '&w->outputs', 'FILE *': 'w->nowhere',
     'void *': 'w->memory',
-    'const void *': 'w->memory', 'lg_tensor **': 'w->room', 'lg_hook_fn *': 'hook', 'lg_function *': 'check', 'lg_closure_fn *': 'closure',
+    'const void *': 'w->memory', 'lg_tensor **': 'w->room', 'lg_hook_fn *': 'hook', 'lg_function *': 'check',
     'const char *': '"name"', 'bool': 'true', 'int': '0', 'int64_t': '1', 'size_t': 'sizeof w->memory', 'double': '0.5',
     'lg_shape': 'LG_SHAPE(4)', 'lg_dims': 'LG_DIMS(0)', 'lg_dtype': 'LG_F64', 'lg_device': 'lg_cpu()',
     'lg_reduce_op': 'LG_REDUCE_OP_MEAN', 'lg_ints': 'LG_INTS(1, 1)', 'lg_names': 'LG_NAMES("name")',

@@ -30,12 +30,6 @@ static lg_tensor *check(lg_ctx *c, lg_list inputs, void *user)
         return lg_sum(inputs.items[0]);
 }
 
-static lg_tensor *closure(lg_ctx *c, void *user)
-{
-        (void)user;
-        return lg_set_error(c, LG_ERR_ARGUMENT, "no loss"), NULL;
-}
-
 static bool forward(lg_custom_call *call)
 {
         call->out[0] = lg_neg(call->in[0]);

@@ -40,7 +40,8 @@ typedef struct lg_function_options {
 } lg_function_options;
 
 /* Computes the gradients of <v, fn(inputs)> with respect to the inputs: v times the Jacobian. v has the shape of the
- * output, or is NULL for an output of one element: 1. Returns the first gradient.
+ * output, or is NULL for an output of one element: 1. Returns the first gradient; all belong to
+ * the innermost open scope.
  * Example: lg_vjp(c, fn, LG_LIST(x), v, .value = &y) */
 #define lg_vjp(...) LG_CALL4(lg_vjp_with, lg_function_options, lg_vjp_takes_c_fn_inputs_v, V, V, V, V, __VA_ARGS__)
 LG_API lg_tensor *lg_vjp_with(lg_ctx *c, lg_function *fn, lg_list_in inputs, lg_tensor *v,
@@ -56,7 +57,7 @@ LG_API LG_NEW lg_tensor *lg_jvp_with(lg_ctx *c, lg_function *fn, lg_list_in inpu
 
 /* Computes the derivatives of all elements of the output by all elements of the inputs. The result for an input has the
  * dimensions of the output followed by those of the input. There is a backward for each element of the output. Returns
- * the result for the first input.
+ * the result for the first input; all belong to the innermost open scope.
  * Example: lg_jacobian(c, fn, LG_LIST(x)) */
 #define lg_jacobian(...)                                                                                               \
         LG_CALL3(lg_jacobian_with, lg_function_options, lg_jacobian_takes_c_fn_inputs, V, V, V, __VA_ARGS__)
@@ -69,7 +70,8 @@ LG_API lg_tensor *lg_jacobian_with(lg_ctx *c, lg_function *fn, lg_list_in inputs
 LG_API LG_NEW lg_tensor *lg_hessian_with(lg_ctx *c, lg_function *fn, lg_tensor *x, const lg_function_options *options);
 
 /* Computes the Hessian times a vector, in the time of a few calls of fn, which has an output of one element. The vector
- * consists of one tensor for each input, of its shape, and so does the result, the first of which is returned.
+ * consists of one tensor for each input, of its shape, and so does the result, the first of which is returned; all
+ * belong to the innermost open scope.
  * Example: lg_hvp(c, fn, LG_LIST(x), LG_LIST(v), .result = hv) */
 #define lg_hvp(...) LG_CALL4(lg_hvp_with, lg_function_options, lg_hvp_takes_c_fn_inputs_v, V, V, V, V, __VA_ARGS__)
 LG_API lg_tensor *lg_hvp_with(lg_ctx *c, lg_function *fn, lg_list_in inputs, lg_list_in v,
@@ -79,8 +81,8 @@ LG_API lg_tensor *lg_hvp_with(lg_ctx *c, lg_function *fn, lg_list_in inputs, lg_
  * are tensors with one first size N; for each i, fn receives the inputs and then a part of size 1, the i-th, of each
  * tensor of samples, and returns one element: the loss of that sample. The result for an input has the shape (N,
  * input's); the value has the shape (N). It is a loop: a backward for each sample. lg_forward_params() runs a module
- * with the inputs as its parameters. Returns the result for the first input. Example: lg_grad_per_sample(c, fn,
- * lg_parameters(net), LG_LIST(x, y), .user = net, .result = grads) */
+ * with the inputs as its parameters. Returns the result for the first input; all belong to the innermost open scope.
+ * Example: lg_grad_per_sample(c, fn, LG_LIST(w), LG_LIST(x, y), .result = grads) */
 #define lg_grad_per_sample(...)                                                                                        \
         LG_CALL4(lg_grad_per_sample_with, lg_function_options, lg_grad_per_sample_takes_c_fn_inputs_samples, V, V, V,  \
                  V, __VA_ARGS__)
