@@ -257,7 +257,7 @@ typedef struct lg_update {
 #undef OPTION
 #undef STEP
 
-#define LG_STEP_INPUTS 8
+#define LG_STEP_INPUTS 9
 /* Stores to[i] = value[i] for i < LG_STEP_INPUTS: f64 in device memory, read by a later optimiser step. */
 typedef struct lg_step_inputs_args {
         double value[LG_STEP_INPUTS];

@@ -87,6 +87,7 @@
 #include "grad/dist.h"
 #include "grad/statistics.h"
 #include "grad/graph.h"
+#include "grad/functional.h"
 #include "grad/check.h"
 #include "grad/nn.h"
 #include "grad/layers.h"

@@ -149,11 +149,27 @@ static lg_optimizer *optimiser(lg_ctx *c, int kind, lg_list_in p, bool master)
                 return lg_rmsprop(c, p, 0.0003, .centered = true, .momentum = 0.5, .master = master);
         case 5:
                 return lg_adadelta(c, p, 0.3, .master = master);
-        default:
+        case 6:
                 return lg_adamax(c, p, 0.001, .master = master);
+        case 7:
+                return lg_nadam(c, p, 0.001, .master = master);
+        case 8:
+                return lg_radam(c, p, 0.001, .master = master);
+        case 9:
+                return lg_asgd(c, p, 0.01, .master = master);
+        case 10:
+                return lg_rprop(c, p, 0.001, .master = master);
+        case 11:
+                return lg_lion(c, p, 0.001, .master = master);
+        case 12:
+                return lg_lamb(c, p, 0.001, .master = master);
+        case 13:
+                return lg_adafactor(c, p, 0.001, .eps1 = 1e-3, .master = master);
+        default:
+                return lg_muon(c, p, 0.001, .master = master);
         }
 }
-enum { KINDS = 7, SIZE = 5003 };
+enum { KINDS = 15, SIZE = 5003 };
 
 static lg_tensor *parameter(lg_ctx *c, lg_dtype dtype)
 {

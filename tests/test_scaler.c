@@ -114,11 +114,27 @@ static lg_optimizer *optimiser(lg_ctx *c, int kind, lg_list_in p)
                 return lg_rmsprop(c, p, 0.1, .centered = true, .momentum = 0.5);
         case 5:
                 return lg_adadelta(c, p, 1);
-        default:
+        case 6:
                 return lg_adamax(c, p, 0.1);
+        case 7:
+                return lg_nadam(c, p, 0.1);
+        case 8:
+                return lg_radam(c, p, 0.1, .beta2 = 0.5);
+        case 9:
+                return lg_asgd(c, p, 0.1, .lambd = 0.1, .t0 = 2);
+        case 10:
+                return lg_rprop(c, p, 0.1);
+        case 11:
+                return lg_lion(c, p, 0.1);
+        case 12:
+                return lg_lamb(c, p, 0.1);
+        case 13:
+                return lg_adafactor(c, p, 0.1, .weight_decay = 0.1);
+        default:
+                return lg_muon(c, p, 0.1);
         }
 }
-enum { KINDS = 7, SIZE = 5000 };
+enum { KINDS = 15, SIZE = 5000 };
 
 /* A long and a short parameter, and one that lies in no order, as a weight for a convolution may. */
 typedef struct net {

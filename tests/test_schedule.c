@@ -24,6 +24,24 @@ static lg_scheduler *make(lg_optimizer *o, const char *name)
                 return lg_exponential_lr(o, 0.97);
         if (!strcmp(name, "cosine"))
                 return lg_cosine_lr(o, 30, .eta_min = 0.001);
+        if (!strcmp(name, "cosine_restarts"))
+                return lg_cosine_restarts_lr(o, 7);
+        if (!strcmp(name, "cosine_restarts_longer"))
+                return lg_cosine_restarts_lr(o, 5, .t_mult = 2, .eta_min = 0.001);
+        if (!strcmp(name, "polynomial"))
+                return lg_polynomial_lr(o, 30);
+        if (!strcmp(name, "polynomial_power"))
+                return lg_polynomial_lr(o, 60, .power = 2.5);
+        if (!strcmp(name, "multiplicative"))
+                return lg_multiplicative_lr(o, every_fifth, &base);
+        if (!strcmp(name, "cyclic"))
+                return lg_cyclic_lr(o, 0.01, 0.1, .step_size_up = 12);
+        if (!strcmp(name, "cyclic_halved"))
+                return lg_cyclic_lr(o, 0.01, 0.1, .step_size_up = 5, .step_size_down = 9, .base_momentum = 0.5,
+                                    .max_momentum = 0.7, .mode = LG_CYCLIC_TRIANGULAR2);
+        if (!strcmp(name, "cyclic_range"))
+                return lg_cyclic_lr(o, 0.01, 0.1, .step_size_up = 8, .gamma = 0.97, .mode = LG_CYCLIC_EXP_RANGE,
+                                    .no_cycle_momentum = true);
         if (!strcmp(name, "linear"))
                 return lg_linear_lr(o, 12);
         if (!strcmp(name, "linear_down"))
@@ -103,7 +121,7 @@ TEST_CASE(hundred_steps_are_pytorchs)
         }
         fclose(f);
         free(wanted);
-        assert_int_equal(count, 15);
+        assert_int_equal(count, 23);
 }
 
 static lg_optimizer *optimizer(lg_ctx *c)

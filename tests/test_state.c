@@ -206,11 +206,19 @@ typedef struct run {
 static lg_optimizer *optimizer_of(lg_ctx *c, lg_module *net, int kind)
 {
         lg_list p = lg_parameters(net);
-        return kind == 0   ? lg_sgd(c, p, 0.05, .momentum = 0.9)
-               : kind == 1 ? lg_adam(c, p, 0.01, .amsgrad = true)
-               : kind == 2 ? lg_rmsprop(c, p, 0.01, .centered = true, .momentum = 0.5)
-               : kind == 3 ? lg_adagrad(c, p, 0.05, .lr_decay = 0.01)
-                           : lg_adadelta(c, p, 1);
+        return kind == 0    ? lg_sgd(c, p, 0.05, .momentum = 0.9)
+               : kind == 1  ? lg_adam(c, p, 0.01, .amsgrad = true)
+               : kind == 2  ? lg_rmsprop(c, p, 0.01, .centered = true, .momentum = 0.5)
+               : kind == 3  ? lg_adagrad(c, p, 0.05, .lr_decay = 0.01)
+               : kind == 4  ? lg_adadelta(c, p, 1)
+               : kind == 5  ? lg_nadam(c, p, 0.01)
+               : kind == 6  ? lg_radam(c, p, 0.01)
+               : kind == 7  ? lg_asgd(c, p, 0.05, .t0 = 3)
+               : kind == 8  ? lg_rprop(c, p, 0.01)
+               : kind == 9  ? lg_lion(c, p, 0.01)
+               : kind == 10 ? lg_lamb(c, p, 0.01)
+               : kind == 11 ? lg_adafactor(c, p, 0.01)
+                            : lg_muon(c, p, 0.01);
 }
 
 static lg_scheduler *rate_of(lg_optimizer *opt, int kind)
@@ -218,6 +226,9 @@ static lg_scheduler *rate_of(lg_optimizer *opt, int kind)
         return kind == 0   ? lg_one_cycle_lr(opt, 0.1, 100)
                : kind == 1 ? lg_sequential_lr(LG_INTS(5), lg_linear_lr(opt, 5), lg_cosine_lr(opt, 40))
                : kind == 2 ? lg_reduce_on_plateau(opt, 0.5, .patience = 1)
+               : kind == 5 ? lg_cyclic_lr(opt, 0.001, 0.01, .step_size_up = 3)
+               : kind == 6 ? lg_cosine_restarts_lr(opt, 2, .t_mult = 2)
+               : kind == 7 ? lg_polynomial_lr(opt, 30)
                            : lg_chained_lr(lg_exponential_lr(opt, 0.98), lg_step_lr(opt, 7));
 }
 
@@ -282,7 +293,7 @@ TEST_CASE_WITH(a_run_goes_on, begin, end)
 {
         /* in the middle of an epoch, at its last batch (22 rows: 6 batches), at the first of the next one */
         static const int stops[] = {1, 4, 6, 7, 11, 12, 17};
-        for (int kind = 0; kind < 5; kind++)
+        for (int kind = 0; kind < 13; kind++)
                 for (int i = 0; i < 7; i++) {
                         int workers = (kind + i) % 3, steps[2] = {0, 0};
                         run whole, first, again;

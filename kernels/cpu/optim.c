@@ -1,6 +1,7 @@
 /* optim.c - optimiser steps, gradient norms and loss scaling, each one pass over many tensors. */
 #include "cpu.h"
 #include "simd.h"
+#include "../updates.h"
 #include <math.h>
 #include <string.h>
 

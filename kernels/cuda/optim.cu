@@ -1,6 +1,7 @@
 /* optim.cu - optimiser steps, norms and scaling of many tensors by one launch: blocks process chunks of the tensors of
  * a table that is passed by value. Optimiser steps change nothing while a device-side error is set. */
 #include "rows.h"
+#include "../updates.h"
 
 #define CHUNK 4096 /* elements per chunk; a block processes a chunk at a time */
 #define BLOCKS 8   /* blocks of a launch per multiprocessor, at most */
@@ -61,7 +62,7 @@ static __device__ inline double root_of(double x)
                 __device__ inline void operator()(H &P, H G, H (&s)[LG_UPDATE_STATES], int has) const                  \
                 {                                                                                                      \
                         H D, &S0 = s[0], &S1 = s[1], &S2 = s[2];                                                       \
-                        (void)has, (void)S0, (void)S1, (void)S2;                                                       \
+                        (void)G, (void)has, (void)S0, (void)S1, (void)S2;                                              \
                         rule;                                                                                          \
                 }                                                                                                      \
                 numbers                                                                                                \

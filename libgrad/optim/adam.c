@@ -24,9 +24,6 @@ static lg_optimizer *make(lg_ctx *c, const lg__rule *rule, lg_list params, doubl
         o.beta2 = lg__option(o.beta2, 0.999);
         o.eps = lg__option(o.eps, 1e-8);
         o.weight_decay = lg__option(o.weight_decay, weight_decay);
-        if (!lg__fraction_check(c, rule->name, "beta1", o.beta1) ||
-            !lg__fraction_check(c, rule->name, "beta2", o.beta2) || !lg__option_check(c, rule->name, "eps", o.eps))
-                return NULL;
         lg__group first = {.lr = lr,
                            .weight_decay = o.weight_decay,
                            .beta1 = o.beta1,
@@ -74,9 +71,5 @@ lg_optimizer *lg_adamax_with(lg_ctx *c, lg_list_in params, double lr, const lg_a
                            .eps = lg__option(o.eps, 1e-8),
                            .states = 3,
                            .master = o.master};
-        if (!lg__fraction_check(c, adamax.name, "beta1", first.beta1) ||
-            !lg__fraction_check(c, adamax.name, "beta2", first.beta2) ||
-            !lg__option_check(c, adamax.name, "eps", first.eps))
-                return NULL;
         return lg__optimizer_new(c, &adamax, params, first, &o, sizeof o);
 }

@@ -115,6 +115,16 @@ static bool scale_all(lg_tensor *const *grads, int64_t n, lg_tensor *norm, doubl
         return ok && (a.count == 0 || LG__RUN(grads[0]->storage->device, op, scale, &a));
 }
 
+/* Returns whether the norm is finite; if not, sets an error. Waits for the device. */
+static bool is_finite(lg_tensor *norm, const char *op)
+{
+        const double value = lg_item(norm);
+        return !norm->ctx->error &&
+               (isfinite(value) ||
+                lg__fail(norm->ctx, LG_ERR_STATE, "%s: the norm of the gradients is %g; they are left as they are", op,
+                         value));
+}
+
 bool lg_clip_grad_norm_with(lg_list_in params, double max_norm, const lg_clip_options *options)
 {
         const char *op = "lg_clip_grad_norm";
@@ -133,7 +143,8 @@ bool lg_clip_grad_norm_with(lg_list_in params, double max_norm, const lg_clip_op
         lg_update *updates = ok && n ? lg__alloc(c, bytes) : NULL;
         if (updates) {
                 ok = (total = total_norm(c, grads, n, p, updates)) != NULL &&
-                     scale_all(grads, n, total, max_norm, updates) && (total = lg_cast(total, grads[0]->at.dtype));
+                     (!o.error_if_nonfinite || is_finite(total, op)) && scale_all(grads, n, total, max_norm, updates) &&
+                     (total = lg_cast(total, grads[0]->at.dtype));
                 lg__free(c, updates, bytes);
         } else if (ok) {
                 ok = n == 0 && (total = lg_zeros(c, LG_SHAPE_0D)) != NULL;

@@ -34,10 +34,11 @@ static double momentum(const lg_scheduler *s, int64_t t)
         return cycle(s, t, (const double[]){high, low, high, high});
 }
 
-/* Checks that all groups have momentum: a group without momentum has no buffer for cycled momentum. */
-static bool has_momentum(const lg_optimizer *opt, const char *name)
+bool lg__schedule_momentum(const lg_optimizer *opt, const char *name, double base, double most)
 {
         lg_ctx *c = opt->object.ctx;
+        if (!lg__fraction_check(c, name, "base_momentum", base) || !lg__fraction_check(c, name, "max_momentum", most))
+                return false;
         for (int i = 0; i < opt->group_count; i++)
                 if (!(opt->groups[i].momentum > 0))
                         return lg__fail(c, LG_ERR_ARGUMENT,
@@ -67,9 +68,7 @@ lg_scheduler *lg_one_cycle_lr_with(lg_optimizer *opt, double max_lr, int64_t tot
                         "%s: total_steps %lld, max_lr %g, div_factor %g and final_div_factor %g must be above 0, "
                         "max_lr finite, pct_start %g in [0, 1]",
                         name, (long long)total_steps, max_lr, o.div_factor, o.final_div_factor, o.pct_start);
-        if (!o.no_cycle_momentum &&
-            (!lg__fraction_check(c, name, "base_momentum", o.base_momentum) ||
-             !lg__fraction_check(c, name, "max_momentum", o.max_momentum) || !has_momentum(opt, name)))
+        if (!o.no_cycle_momentum && !lg__schedule_momentum(opt, name, o.base_momentum, o.max_momentum))
                 return NULL;
         lg_scheduler *s = lg__scheduler_new(opt, &(lg_scheduler){.name = name,
                                                                  .rate = rate,

@@ -24,6 +24,7 @@ typedef struct lg__slot {
                                      unused */
         lg_tensor *values, *grad; /* param and its gradient, dense, in one layout, in lg_step(); grad NULL: no update */
         int64_t leader;           /* in lg_step(): the first slot that the same kernel call updates; -1: none yet */
+        lg_tensor *change, *next[LG__STATES]; /* in lg_step(), of a rule with `compute`: its results */
 } lg__slot;
 
 /* The hyperparameters of a group of parameters; schedules change some. */
@@ -36,9 +37,13 @@ typedef struct lg__group {
         double beta2, eps; /* if the optimiser has them */
         unsigned states;   /* the states that its parameters use, a bit each */
         bool master;       /* 16-bit parameters have an f32 master copy */
+        double keep; /* of a rule with `compute`, in lg_step(): the factor of the parameter, 1 - lr weight_decay */
         double initial_lr; /* lr before the first schedule; NAN: no schedule yet */
         double next_lr;    /* lr that a schedule's step, which may still fail, has computed */
 } lg__group;
+
+/* The options that the kernel `descend` reads: none. */
+typedef lg_param_group_options lg_descend_options;
 
 /* Numbers of the update formulas in kernels/updates.def. */
 enum {
@@ -47,12 +52,43 @@ enum {
 #undef UPDATE
 };
 
+/* An update that is computed by ops, unrecorded, in the dtype of the states. */
+typedef struct lg__computation {
+        const lg_optimizer *opt;
+        const lg__group *group;
+        lg_tensor *param, *grad;   /* values of the parameter, and the gradient */
+        lg_tensor *const *state;   /* the states before the step, zeros at first */
+        lg_dtype dtype;            /* of the parameter */
+        lg_tensor *step;           /* 1, 2, ..., 0-d, f64, on the parameter's device */
+        lg_tensor **next, *change; /* results: the states after the step, and what is subtracted from the parameter */
+} lg__computation;
+
+/* Numbers of Adam. */
+typedef struct lg__adam_numbers {
+        double beta1, beta2, eps;
+} lg__adam_numbers;
+/* Returns the update of Adam, by ops, without its rate; its states are `first` and the next one. NULL: an error. */
+lg_tensor *lg__adam_direction(lg__computation *k, int first, lg__adam_numbers a, bool maximize);
+
 typedef struct lg__rule {
         const char *name;               /* the public function, as in "lg_sgd" */
         int update;                     /* LG__UPDATE_...: the formula */
         const char *states[LG__STATES]; /* PyTorch's names of the states; NULL: there is none */
         unsigned momentum_state;        /* bit of the state that momentum uses; 0: no momentum */
         bool betas, eps;                /* groups have beta1 and beta2; eps */
+        bool no_decay;                  /* groups have no weight_decay */
+        bool decays;                    /* with `compute`: the parameter is multiplied by 1 - lr weight_decay */
+        /* Computes an update by ops, which the kernel `descend` ends. NULL: the kernel `update` does all. */
+        bool (*compute)(lg__computation *k);
+        /* Returns the states that a parameter has, a bit each. NULL: those of its group. */
+        unsigned (*states_of)(const lg_tensor *param);
+        /* Changes the shape of a parameter to that of its state k. NULL: they are equal. */
+        void (*reshape)(int k, lg_shape *shape);
+        /* Steps by a function that computes the loss. NULL: clears the gradients, calls it, and does lg_step(). */
+        bool (*step_closure)(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *loss);
+        /* Frees, or visits, what the optimiser stores in `memory`. NULL: nothing. */
+        void (*finish)(lg_optimizer *opt);
+        bool (*visit)(lg_optimizer *opt, lg__state_entries *list);
         /* Returns whether g fits the optimiser's options; if not, sets an error of `op`. NULL: always. */
         bool (*accepts)(const lg_optimizer *opt, const lg__group *g, const char *op);
 } lg__rule;
@@ -70,6 +106,7 @@ struct lg_optimizer {
         lg_update *updates;  /* scratch: an element per slot */
         lg__link schedulers; /* list of the schedules of this optimiser */
         int running;         /* number of calls under way that use it and may call user code */
+        void *memory;        /* owned: what lg_lbfgs() stores from step to step; NULL for others */
         /* Loss scaling: stepped and found belong to this round of the scaler. */
         uint64_t round;
         bool stepped;
@@ -90,10 +127,25 @@ static inline lg_update lg__update_in_place(const lg_tensor *t)
 }
 /* Returns the dtype of a parameter's states: f64 if param is f64, else f32. */
 lg_dtype lg__state_dtype(const lg_tensor *param);
+/* Returns the states of a slot, a bit each. */
+static inline unsigned lg__slot_states(const lg_optimizer *opt, const lg__slot *s)
+{
+        return opt->rule->states_of ? opt->rule->states_of(s->param) : opt->groups[s->group].states;
+}
+/* Returns the shape of state k of a slot. */
+static inline lg_shape lg__slot_shape(const lg_optimizer *opt, const lg__slot *s, int k)
+{
+        lg_shape shape = s->param->at.shape;
+        if (opt->rule->reshape)
+                opt->rule->reshape(k, &shape);
+        return shape;
+}
 /* Returns whether the parameter has or will have a master copy. */
 bool lg__slot_has_master(const lg_optimizer *opt, const lg__slot *s);
 /* Does lg_step(), but skips all updates if `skip` (0-d, f32; NULL: 0) is not 0, which kernels read, not the host. */
 bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op);
+/* Clears the gradients, calls fn, which computes the loss, and calls lg_backward(). Stores the loss in *loss. */
+bool lg__closure_run(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *loss);
 /* Name the state of an optimiser and of a schedule in a list of entries. */
 bool lg__optimizer_visit(lg__object *o, lg__state_entries *list);
 bool lg__scheduler_visit(lg__object *o, lg__state_entries *list);

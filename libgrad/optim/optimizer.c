@@ -9,6 +9,8 @@ static void destroy(lg__object *o)
         lg_optimizer *opt = (lg_optimizer *)o;
         lg_ctx *c = o->ctx;
         lg__schedulers_forget(opt);
+        if (opt->memory)
+                opt->rule->finish(opt);
         for (int64_t i = 0; opt->slots && i < opt->count; i++) {
                 lg__slot *s = &opt->slots[i];
                 lg__node_unref(s->node);
@@ -138,7 +140,10 @@ lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params,
         first.lr = lg__option(first.lr, 0);
         first.initial_lr = NAN;
         if (!lg__ok(c) || !params_are_good(c, rule->name, params) || !lg__option_check(c, rule->name, "lr", first.lr) ||
-            !lg__option_check(c, rule->name, "weight_decay", first.weight_decay))
+            !lg__option_check(c, rule->name, "weight_decay", first.weight_decay) ||
+            (rule->betas && (!lg__fraction_check(c, rule->name, "beta1", first.beta1) ||
+                             !lg__fraction_check(c, rule->name, "beta2", first.beta2))) ||
+            (rule->eps && !lg__option_check(c, rule->name, "eps", first.eps)))
                 return NULL;
         lg_optimizer *opt = lg__object_new(c, &type, sizeof *opt);
         if (!opt)
@@ -174,7 +179,7 @@ static bool take_numbers(const lg_optimizer *opt, const lg_param_group_options *
 {
         const lg__rule *rule = opt->rule;
         if (!take_number(opt, "lr", o->lr, true, lg__option_check, &g->lr) ||
-            !take_number(opt, "weight_decay", o->weight_decay, true, lg__option_check, &g->weight_decay) ||
+            !take_number(opt, "weight_decay", o->weight_decay, !rule->no_decay, lg__option_check, &g->weight_decay) ||
             !take_number(opt, "momentum", o->momentum, rule->momentum_state, lg__option_check, &g->momentum) ||
             !take_number(opt, "beta1", o->beta1, rule->betas, lg__fraction_check, &g->beta1) ||
             !take_number(opt, "beta2", o->beta2, rule->betas, lg__fraction_check, &g->beta2) ||
@@ -195,6 +200,8 @@ bool lg_add_param_group_with(lg_optimizer *opt, lg_list_in params, const lg_para
         if (!lg__take(c, op, options, &o, sizeof o) || !lg__object_lasts(&opt->object, op) ||
             !params_are_good(c, op, params))
                 return false;
+        if (opt->rule->step_closure)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: an optimiser of %s has one group only", op, opt->rule->name);
         for (int64_t i = 0; i < params.count; i++)
                 for (int64_t k = 0; k < opt->count; k++)
                         if (opt->slots[k].param->serial == opt->slots[k].serial &&

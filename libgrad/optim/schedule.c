@@ -94,9 +94,9 @@ static bool next_lr(const lg_scheduler *s, int64_t t, int group, double *lr)
                 if (!next_lr(s->children[i], at, group, lr))
                         return false;
         }
-        if (!s->rate)
+        if (!s->rate || (s->multiplies && t == 0))
                 return true;
-        const double low = s->low, now = s->rate(s, t, lr0);
+        const double low = s->low, now = s->rate(s, t, s->multiplies ? *lr : lr0);
         const double last = s->absolute ? *lr : t > 0 ? s->rate(s, t - 1, lr0) : lr0;
         if (*lr == last)
                 *lr = now;
@@ -184,7 +184,7 @@ bool lg_scheduler_step(lg_scheduler *s)
 
 /* ---- one formula each ---- */
 
-static bool positive(lg_optimizer *opt, const char *name, const char *option, double value)
+bool lg__schedule_positive(lg_optimizer *opt, const char *name, const char *option, double value)
 {
         if (!lg__schedulable(opt, name))
                 return false;
@@ -203,7 +203,7 @@ lg_scheduler *lg_step_lr_with(lg_optimizer *opt, int64_t step_size, const lg_ste
         lg_step_lr_options o;
         lg_scheduler like = {.name = "lg_step_lr", .rate = step_rate, .span = step_size};
         if (!lg__schedule_take(opt, like.name, options, &o, sizeof o) ||
-            !positive(opt, like.name, "step_size", (double)step_size))
+            !lg__schedule_positive(opt, like.name, "step_size", (double)step_size))
                 return NULL;
         like.factor = lg__option(o.gamma, 0.1);
         return lg__scheduler_new(opt, &like);
@@ -237,7 +237,7 @@ static double exponential_rate(const lg_scheduler *s, int64_t t, double lr0)
 lg_scheduler *lg_exponential_lr(lg_optimizer *opt, double gamma)
 {
         const lg_scheduler like = {.name = "lg_exponential_lr", .rate = exponential_rate, .factor = gamma};
-        return positive(opt, like.name, "gamma", gamma) ? lg__scheduler_new(opt, &like) : NULL;
+        return lg__schedule_positive(opt, like.name, "gamma", gamma) ? lg__scheduler_new(opt, &like) : NULL;
 }
 
 static double cosine_rate(const lg_scheduler *s, int64_t t, double lr0)
@@ -252,7 +252,7 @@ lg_scheduler *lg_cosine_lr_with(lg_optimizer *opt, int64_t t_max, const lg_cosin
         if (!lg__schedule_take(opt, like.name, options, &o, sizeof o))
                 return NULL;
         like.low = lg__option(o.eta_min, 0);
-        if (!positive(opt, like.name, "t_max", (double)t_max) ||
+        if (!lg__schedule_positive(opt, like.name, "t_max", (double)t_max) ||
             !lg__option_check(opt->object.ctx, like.name, "eta_min", like.low))
                 return NULL;
         return lg__scheduler_new(opt, &like);
@@ -271,9 +271,27 @@ lg_scheduler *lg_linear_lr_with(lg_optimizer *opt, int64_t total, const lg_linea
                 return NULL;
         like.begin = lg__option(o.start_factor, 1.0 / 3);
         like.end = lg__option(o.end_factor, 1);
-        if (!positive(opt, like.name, "total", (double)total) ||
-            !positive(opt, like.name, "start_factor", like.begin) ||
+        if (!lg__schedule_positive(opt, like.name, "total", (double)total) ||
+            !lg__schedule_positive(opt, like.name, "start_factor", like.begin) ||
             !lg__option_check(opt->object.ctx, like.name, "end_factor", like.end))
+                return NULL;
+        return lg__scheduler_new(opt, &like);
+}
+
+static double polynomial_rate(const lg_scheduler *s, int64_t t, double lr0)
+{
+        return lr0 * pow(1 - fmin((double)t / (double)s->span, 1), s->factor);
+}
+
+lg_scheduler *lg_polynomial_lr_with(lg_optimizer *opt, int64_t total, const lg_polynomial_lr_options *options)
+{
+        lg_polynomial_lr_options o;
+        lg_scheduler like = {.name = "lg_polynomial_lr", .rate = polynomial_rate, .span = total};
+        if (!lg__schedule_take(opt, like.name, options, &o, sizeof o))
+                return NULL;
+        like.factor = lg__option(o.power, 1);
+        if (!lg__schedule_positive(opt, like.name, "total", (double)total) ||
+            !lg__option_check(opt->object.ctx, like.name, "power", like.factor))
                 return NULL;
         return lg__scheduler_new(opt, &like);
 }
@@ -290,7 +308,8 @@ lg_scheduler *lg_constant_lr_with(lg_optimizer *opt, int64_t total, const lg_con
         if (!lg__schedule_take(opt, like.name, options, &o, sizeof o))
                 return NULL;
         like.factor = lg__option(o.factor, 1.0 / 3);
-        if (!positive(opt, like.name, "total", (double)total) || !positive(opt, like.name, "factor", like.factor))
+        if (!lg__schedule_positive(opt, like.name, "total", (double)total) ||
+            !lg__schedule_positive(opt, like.name, "factor", like.factor))
                 return NULL;
         return lg__scheduler_new(opt, &like);
 }
@@ -305,13 +324,23 @@ static double lambda_rate(const lg_scheduler *s, int64_t t, double lr0)
         return lr0 * factor;
 }
 
-lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user)
+static lg_scheduler *lambda_new(lg_optimizer *opt, const char *name, bool multiplies, lg_lambda_fn *fn, void *user)
 {
         const lg_scheduler like = {
-                .name = "lg_lambda_lr", .rate = lambda_rate, .absolute = true, .o.lambda = {fn, user}};
-        if (lg__schedulable(opt, like.name) && !fn)
-                return lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "%s: fn is NULL", like.name);
+                .name = name, .rate = lambda_rate, .absolute = true, .multiplies = multiplies, .o.lambda = {fn, user}};
+        if (lg__schedulable(opt, name) && !fn)
+                return lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "%s: fn is NULL", name);
         return lg__scheduler_new(opt, &like);
+}
+
+lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user)
+{
+        return lambda_new(opt, "lg_lambda_lr", false, fn, user);
+}
+
+lg_scheduler *lg_multiplicative_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user)
+{
+        return lambda_new(opt, "lg_multiplicative_lr", true, fn, user);
 }
 
 /* ---- schedules that consist of schedules ---- */

@@ -17,6 +17,7 @@ struct lg_scheduler {
         lg_optimizer *opt; /* NULL: the optimiser was freed */
         const char *name;
         lg__rate_fn *rate; /* the formula; NULL: the schedule has children */
+        bool multiplies;   /* the formula is a factor of the last rate */
         bool absolute;     /* sets rates by the formula, regardless of the last rates */
         double (*momentum)(const lg_scheduler *s, int64_t t); /* momentum at step t; NULL: unchanged */
         int64_t epoch;                                        /* number of the last step */
@@ -26,12 +27,13 @@ struct lg_scheduler {
         bool in_turn; /* children run one after another, from milestone to milestone; false: all run */
         int levels;   /* depth of nested schedules; 0: no children */
         lg_ints milestones;
-        int64_t span; /* number of steps: step_size, t_max, total or total_steps */
-        double low;   /* eta_min, or 0: only the part of a rate above `low` is scaled */
-        double factor, begin, end;
+        int64_t span;              /* number of steps: step_size, t_max, total or total_steps */
+        double low;                /* eta_min, or 0: only the part of a rate above `low` is scaled */
+        double factor, begin, end; /* numbers of the formula */
         union {
                 lg_plateau_options plateau;
                 lg_one_cycle_options cycle;
+                lg_cyclic_options cycles;
                 struct {
                         lg_lambda_fn *fn;
                         void *user;
@@ -50,5 +52,9 @@ bool lg__scheduler_ready(const lg_scheduler *s, const char *op);
 bool lg__schedulable(lg_optimizer *opt, const char *name);
 /* Does the same, and copies the options to ret. */
 bool lg__schedule_take(lg_optimizer *opt, const char *name, const void *options, void *ret, size_t size);
+/* Returns whether an option is finite and above 0; if not, sets an error. */
+bool lg__schedule_positive(lg_optimizer *opt, const char *name, const char *option, double value);
+/* Checks the momenta between which a schedule goes, and that all groups have momentum, for which they have a buffer. */
+bool lg__schedule_momentum(const lg_optimizer *opt, const char *name, double base, double most);
 
 #endif

@@ -38,9 +38,10 @@ static bool visit_slot(lg__state_entries *list, const lg_optimizer *opt, int64_t
         size_t was = lg__state_entries_enter(list, path ? path : number);
         bool ok = lg__state_add_whole(list, "step", &s->step, LG__COUNT_MOST);
         for (int k = 0; k < LG__STATES && ok; k++)
-                if (opt->groups[s->group].states >> k & 1)
-                        ok = lg__state_add_tensor_like(list, opt->rule->states[k], &s->state[k],
-                                                       lg__state_dtype(s->param), s->param, LG__ENTRY_REMOVABLE);
+                if (lg__slot_states(opt, s) >> k & 1)
+                        ok = lg__state_add_tensor_shaped(list, opt->rule->states[k], &s->state[k],
+                                                         lg__state_dtype(s->param), lg__slot_shape(opt, s, k),
+                                                         s->param->storage->device->id, LG__ENTRY_REMOVABLE);
         if (ok && lg__slot_has_master(opt, s))
                 ok = lg__state_add_tensor_like(list, "master", &s->master, LG_F32, s->param, LG__ENTRY_REMOVABLE);
         lg__state_entries_leave(list, was);
@@ -56,6 +57,7 @@ bool lg__optimizer_visit(lg__object *o, lg__state_entries *list)
         size_t was = lg__state_entries_enter(list, "state");
         for (int64_t i = 0; i < opt->count && ok; i++)
                 ok = visit_slot(list, opt, i);
+        ok = ok && (!opt->rule->visit || opt->rule->visit(opt, list));
         lg__state_entries_leave(list, was);
         return ok;
 }

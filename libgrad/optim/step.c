@@ -40,6 +40,11 @@ bool lg__slot_find(lg_optimizer *opt, int64_t i, const char *op)
                         lg__tensor_text(p).s, lg__tensor_text(g).s);
 }
 
+lg_dtype lg__state_dtype(const lg_tensor *param)
+{
+        return param->at.dtype == LG_F64 ? LG_F64 : LG_F32;
+}
+
 /* Returns the layout in which kernels get a parameter, its gradient and its states, since they ignore strides: the
  * parameter's own, if dense, else row-major. */
 static lg__layout layout_of(const lg_tensor *param, lg_dtype dtype)
@@ -47,6 +52,16 @@ static lg__layout layout_of(const lg_tensor *param, lg_dtype dtype)
         lg__layout at = {.dtype = dtype, .shape = param->at.shape};
         lg__layout_contiguous(&at);
         lg__keep_layout(&at, &param->at);
+        return at;
+}
+
+/* Returns the layout of state k: that of the parameter, if it has its shape, else row-major. */
+static lg__layout layout_of_state(const lg_optimizer *opt, const lg__slot *s, int k)
+{
+        lg__layout at = {.dtype = lg__state_dtype(s->param), .shape = lg__slot_shape(opt, s, k)};
+        if (lg__shape_equal(at.shape, s->param->at.shape))
+                return layout_of(s->param, at.dtype);
+        lg__layout_contiguous(&at);
         return at;
 }
 
@@ -65,11 +80,6 @@ static lg_tensor *laid(lg_tensor *t, const lg__layout *at)
                 return t;
         lg_tensor *copy = lg__tensor_laid(t->ctx, t->storage->device->id, at);
         return copy && lg__copy_values(copy, t, "lg_step") ? copy : NULL;
-}
-
-lg_dtype lg__state_dtype(const lg_tensor *param)
-{
-        return param->at.dtype == LG_F64 ? LG_F64 : LG_F32;
 }
 
 /* Makes *buffer, with all values `first`, or moves an old one to the parameter's device and into layout `at`. */
@@ -136,10 +146,10 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
         lg_tensor *p = s->param, *g = lg__slot_gradient(s);
         if (!g)
                 return true;
-        const unsigned states = opt->groups[s->group].states;
-        const lg__layout at = layout_of(p, p->at.dtype), of_state = layout_of(p, lg__state_dtype(p));
-        const lg__layout count = {.dtype = LG_I64};
+        const unsigned states = lg__slot_states(opt, s);
+        const lg__layout at = layout_of(p, p->at.dtype), count = {.dtype = LG_I64};
         for (int k = 0; k < LG__STATES; k++) {
+                const lg__layout of_state = layout_of_state(opt, s, k);
                 if ((states >> k & 1) && !prepare_buffer(s, &s->state[k], &of_state, k ? 0 : opt->first_state))
                         return false;
         }
@@ -151,6 +161,48 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
         s->grad = s->values ? laid(g, &at) : NULL;
         return s->grad != NULL;
 }
+
+/* ---- updates by ops ---- */
+
+/* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
+static lg_tensor *number_of_step(const lg__slot *s)
+{
+        lg_tensor *n = lg_full(s->param->ctx, LG_SHAPE_0D, (double)(s->step + 1), .dtype = LG_F64,
+                               .device = s->param->storage->device->id);
+        return s->skipped ? lg_sub(n, lg_cast(s->skipped, LG_F64)) : n;
+}
+
+/* Computes the update of a slot by the rule's ops, without recording and without autocast. */
+static bool compute(lg_optimizer *opt, lg__slot *s)
+{
+        lg_ctx *c = opt->object.ctx;
+        const lg_dtype dtype = lg__state_dtype(s->param);
+        if (!s->grad || lg__shape_numel(s->grad->at.shape) == 0)
+                return true;
+        const bool recording = lg_set_grad_mode(c, false);
+        const lg_dtype region = lg_set_autocast_mode(c, LG_DTYPE_NONE);
+        lg__computation k = {.opt = opt,
+                             .group = &opt->groups[s->group],
+                             .param = lg__slot_has_master(opt, s) ? s->master : lg_cast(s->values, dtype),
+                             .grad = lg_cast(s->grad, dtype),
+                             .state = s->state,
+                             .dtype = s->param->at.dtype,
+                             .step = number_of_step(s),
+                             .next = s->next};
+        bool ok = k.param && k.grad && k.step && opt->rule->compute(&k) && !c->error;
+        const lg__layout at = layout_of(s->param, dtype);
+        ok = ok && (s->change = laid(k.change, &at));
+        for (int i = 0; i < LG__STATES && ok; i++) {
+                const lg__layout of_state = layout_of_state(opt, s, i);
+                if (lg__slot_states(opt, s) >> i & 1)
+                        ok = (s->next[i] = laid(s->next[i], &of_state)) != NULL;
+        }
+        lg_set_autocast_mode(c, region);
+        lg_set_grad_mode(c, recording);
+        return ok;
+}
+
+/* ---- kernels ---- */
 
 /* Makes slot `first` the leader of all slots that one kernel call can update together: of one group, device and number
  * of steps. The memory of its inputs is kept from step to step. */
@@ -170,7 +222,7 @@ static bool lead(lg_optimizer *opt, int64_t first)
 
 static lg_update update_of(const lg_optimizer *opt, const lg__slot *s)
 {
-        const unsigned states = opt->groups[s->group].states;
+        const unsigned states = opt->rule->compute ? 0 : lg__slot_states(opt, s);
         lg_update u = {.dtype = s->values->at.dtype,
                        .n = lg__shape_numel(s->values->at.shape),
                        .param = lg__data(s->values),
@@ -179,6 +231,8 @@ static lg_update update_of(const lg_optimizer *opt, const lg__slot *s)
                        .skipped = s->skipped ? lg__data(s->skipped) : NULL};
         for (int k = 0; k < LG__STATES; k++)
                 u.state[k] = states >> k & 1 ? lg__data(s->state[k]) : NULL;
+        if (opt->rule->compute)
+                u.state[0] = lg__data(s->change);
         return u;
 }
 
@@ -194,6 +248,7 @@ static void read_step_inputs(const lg_optimizer *opt, const lg__group *g, int64_
                 _Static_assert(sizeof(lg_##name##_step_inputs) <= sizeof((lg_step_inputs_args *)0)->value,             \
                                "more step inputs");                                                                    \
                 const lg_##name##_options *o = opt->options;                                                           \
+                (void)o;                                                                                               \
                 step_inputs break;                                                                                     \
         }
 #include "../../kernels/updates.def"
@@ -201,16 +256,16 @@ static void read_step_inputs(const lg_optimizer *opt, const lg__group *g, int64_
         }
 }
 
-/* Updates all slots of a leader. skip: on their device, or NULL. */
-static bool run_kernel(lg_optimizer *opt, int64_t leader, const lg_tensor *skip)
+/* Runs the kernel of the rule over opt->updates, with the leader's step inputs. skip: on their device, or NULL. */
+static bool run_kernel(lg_optimizer *opt, int64_t leader, int64_t count, const lg_tensor *skip)
 {
         const lg__slot *s = &opt->slots[leader];
         lg__device *d = s->param->storage->device;
         lg_step_inputs_args step_inputs = {.to = lg__data(s->step_inputs)};
-        lg_pass pass = {.updates = opt->updates, .step_inputs = step_inputs.to, .skip = skip ? lg__data(skip) : NULL};
-        for (int64_t i = leader; i < opt->count; i++)
-                if (opt->slots[i].leader == leader && lg__shape_numel(opt->slots[i].values->at.shape))
-                        opt->updates[pass.count++] = update_of(opt, &opt->slots[i]);
+        const lg_pass pass = {.count = count,
+                              .updates = opt->updates,
+                              .step_inputs = step_inputs.to,
+                              .skip = skip ? lg__data(skip) : NULL};
         read_step_inputs(opt, &opt->groups[s->group], s->step + 1, step_inputs.value);
         if (!LG__RUN(d, "lg_step (inputs)", step_inputs, &step_inputs))
                 return false;
@@ -224,12 +279,57 @@ static bool run_kernel(lg_optimizer *opt, int64_t leader, const lg_tensor *skip)
         return false;
 }
 
+static bool is_updated(const lg_optimizer *opt, int64_t i, int64_t leader)
+{
+        return opt->slots[i].leader == leader && lg__shape_numel(opt->slots[i].values->at.shape);
+}
+
+/* Copies the states that were computed into the states of a leader's slots. `count` receives the skipped steps. */
+static bool copy_states(lg_optimizer *opt, int64_t leader, const lg_tensor *skip, const lg_tensor *count)
+{
+        opt->groups[opt->slots[leader].group].keep = 0;
+        for (int k = 0; k < LG__STATES; k++) {
+                int64_t n = 0;
+                for (int64_t i = leader; i < opt->count; i++) {
+                        lg__slot *s = &opt->slots[i];
+                        if (!is_updated(opt, i, leader) || !(lg__slot_states(opt, s) >> k & 1))
+                                continue;
+                        lg_update u = lg__update_in_place(s->state[k]);
+                        u.state[0] = lg__data(s->next[k]);
+                        u.skipped = count ? lg__data(count) : NULL;
+                        opt->updates[n++] = u;
+                }
+                if (n && !run_kernel(opt, leader, n, skip))
+                        return false;
+        }
+        return true;
+}
+
+/* Updates all slots of a leader. */
+static bool update_slots(lg_optimizer *opt, int64_t leader, const lg_tensor *skip)
+{
+        lg__slot *s = &opt->slots[leader];
+        lg__group *g = &opt->groups[s->group];
+        const bool computes = opt->rule->compute != NULL;
+        lg_tensor *count = computes && skip ? lg_zeros(opt->object.ctx, LG_SHAPE_0D, .dtype = LG_I64,
+                                                       .device = s->param->storage->device->id)
+                                            : NULL;
+        if (computes && skip && !count)
+                return false;
+        int64_t n = 0;
+        for (int64_t i = leader; i < opt->count; i++)
+                if (is_updated(opt, i, leader))
+                        opt->updates[n++] = update_of(opt, &opt->slots[i]);
+        g->keep = opt->rule->decays ? 1 - g->lr * g->weight_decay : 1;
+        return run_kernel(opt, leader, n, skip) && (!computes || copy_states(opt, leader, skip, count));
+}
+
 static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const char *op)
 {
         const lg__device *d = opt->slots[leader].param->storage->device;
         if (skip && skip->storage->device != d && !(skip = lg__clone_values(skip, d->id, skip->at.dtype)))
                 return false;
-        if (!run_kernel(opt, leader, skip))
+        if (!update_slots(opt, leader, skip))
                 return false;
         /* Kernels skip the update while a device-side error is pending; if that is already visible, the step does not
          * count. */
@@ -249,10 +349,17 @@ static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const 
 
 bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op)
 {
+        if (opt->rule->step_closure)
+                return lg__fail(opt->object.ctx, LG_ERR_STATE,
+                                "%s: an optimiser of %s calls the function of the loss several times in a step; call "
+                                "lg_step_closure()",
+                                op, opt->rule->name);
         lg_scope scope = lg_scope_begin(opt->object.ctx);
         bool ok = scope.id != 0;
         for (int64_t i = 0; ok && i < opt->count; i++)
                 ok = prepare(opt, i, skip != NULL, op);
+        for (int64_t i = 0; ok && opt->rule->compute && i < opt->count; i++)
+                ok = compute(opt, &opt->slots[i]);
         for (int64_t i = 0; ok && i < opt->count; i++)
                 ok = !opt->slots[i].grad || opt->slots[i].leader >= 0 || lead(opt, i);
         for (int64_t i = 0; ok && i < opt->count; i++)
@@ -265,4 +372,49 @@ bool lg_step(lg_optimizer *opt)
 {
         return opt && lg__enter(opt->object.ctx) && lg__object_lasts(&opt->object, "lg_step") &&
                lg__optimizer_step(opt, NULL, "lg_step");
+}
+
+/* ---- steps by a function that computes the loss ---- */
+
+bool lg__closure_run(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *loss)
+{
+        const char *op = "lg_step_closure";
+        lg_ctx *c = opt->object.ctx;
+        lg_scope scope = lg_zero_grad(opt) ? lg__scope_begin(c) : (lg_scope){.id = 0};
+        if (!scope.id)
+                return false;
+        const bool was = lg_set_grad_mode(c, true);
+        lg_tensor *y = fn(c, user);
+        if (!y)
+                lg__fail(c, LG_ERR_ARGUMENT, "%s: the function returned NULL without an error", op);
+        bool ok = y && lg__in_context(c, y, op, "the loss") && lg__check(y, op, "the loss");
+        if (ok && (!lg__dtype_float(y->at.dtype) || lg__shape_numel(y->at.shape) != 1))
+                ok = lg__fail(c, LG_ERR_SHAPE, "%s: the loss is %s; it must be one element of a float dtype", op,
+                              lg__tensor_text(y).s);
+        ok = ok && lg_backward(y);
+        if (ok)
+                *loss = lg_item(y);
+        lg_set_grad_mode(c, was);
+        return lg_scope_end(c, scope) && ok && !c->error;
+}
+
+bool lg_step_closure(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *loss)
+{
+        const char *op = "lg_step_closure";
+        double first = 0;
+        if (!opt || !lg__enter(opt->object.ctx) || !lg__object_lasts(&opt->object, op) ||
+            !lg__may_end(opt->object.ctx, op))
+                return false;
+        if (!fn)
+                return lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "%s: fn is NULL", op);
+        if (opt->running)
+                return lg__fail(opt->object.ctx, LG_ERR_STATE, "%s: a step of the optimiser has not returned", op);
+        opt->running++; /* so that fn cannot free the optimiser */
+        const bool ok = opt->rule->step_closure
+                                ? opt->rule->step_closure(opt, fn, user, &first)
+                                : lg__closure_run(opt, fn, user, &first) && lg__optimizer_step(opt, NULL, op);
+        opt->running--;
+        if (ok && loss)
+                *loss = first;
+        return ok;
 }

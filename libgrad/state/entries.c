@@ -53,14 +53,19 @@ static bool add(lg__state_entries *list, const char *name, lg__state_entry entry
         return entry.name != NULL;
 }
 
+bool lg__state_add_tensor_shaped(lg__state_entries *list, const char *name, lg_tensor **at, lg_dtype dtype,
+                                 lg_shape shape, lg_device device, unsigned flags)
+{
+        lg__state_entry entry = {.kind = LG__ENTRY_TENSOR, .flags = flags, .at = at, .device = device};
+        entry.like.dtype = dtype;
+        entry.like.shape = shape;
+        return add(list, name, entry);
+}
+
 bool lg__state_add_tensor_like(lg__state_entries *list, const char *name, lg_tensor **at, lg_dtype dtype,
                                const lg_tensor *like, unsigned flags)
 {
-        lg__state_entry entry = {
-                .kind = LG__ENTRY_TENSOR, .flags = flags, .at = at, .device = like->storage->device->id};
-        entry.like.dtype = dtype;
-        entry.like.shape = like->at.shape;
-        return add(list, name, entry);
+        return lg__state_add_tensor_shaped(list, name, at, dtype, like->at.shape, like->storage->device->id, flags);
 }
 
 bool lg__state_add_tensor(lg__state_entries *list, const char *name, lg_tensor **at, unsigned flags)

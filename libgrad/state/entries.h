@@ -63,6 +63,9 @@ bool lg__state_add_tensor(lg__state_entries *list, const char *name, lg_tensor *
 /* Adds a tensor that may be NULL; if not, it has that dtype and like's shape and device. */
 bool lg__state_add_tensor_like(lg__state_entries *list, const char *name, lg_tensor **at, lg_dtype dtype,
                                const lg_tensor *like, unsigned flags);
+/* Adds a tensor that may be NULL; if not, it has that dtype, shape and device. */
+bool lg__state_add_tensor_shaped(lg__state_entries *list, const char *name, lg_tensor **at, lg_dtype dtype,
+                                 lg_shape shape, lg_device device, unsigned flags);
 bool lg__state_add_i64(lg__state_entries *list, const char *name, int64_t *at, unsigned flags);
 /* Adds a count: a load fails if the file's number is not from 0 to `most`. */
 bool lg__state_add_whole(lg__state_entries *list, const char *name, int64_t *at, int64_t most);

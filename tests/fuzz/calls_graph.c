@@ -51,6 +51,45 @@ void call_grad(vm *m)
                 give_read(m, result[i]);
 }
 
+static lg_tensor *sum_of_inputs(lg_ctx *c, lg_list in, void *user)
+{
+        lg_tensor *sum = lg_tanh(lg_mul(in.items[0], in.items[in.count - 1]));
+        (void)c;
+        return *(uint8_t *)user & 1 ? lg_sum(sum) : sum;
+}
+
+void call_derivative(vm *m)
+{
+        lg_tensor *room[2][4], *result[4] = {NULL};
+        lg_list in = list(m, room[0]), of = list(m, room[1]);
+        lg_ctx *c = m->now->ctx;
+        uint8_t b = byte(m);
+        lg_function_options o = *LG_OPTIONS(lg_function_options, .user = &b, .result = b & 2 ? result : NULL);
+        o.create_graph = b & 4;
+        m->odd = true; /* a list of nothing */
+        switch (byte(m) % 6) {
+        case 0:
+                give(m, lg_vjp_with(c, sum_of_inputs, in, maybe(m), HAND(m, o)));
+                break;
+        case 1:
+                give(m, lg_jvp_with(c, sum_of_inputs, in, of, HAND(m, o)));
+                break;
+        case 2:
+                give(m, lg_jacobian_with(c, sum_of_inputs, in, HAND(m, o)));
+                break;
+        case 3:
+                give(m, lg_hessian_with(c, sum_of_inputs, tensor(m), HAND(m, o)));
+                break;
+        case 4:
+                give(m, lg_hvp_with(c, sum_of_inputs, in, of, HAND(m, o)));
+                break;
+        default:
+                give(m, lg_grad_per_sample_with(c, sum_of_inputs, in, of, HAND(m, o)));
+        }
+        for (int i = 0; i < 4; i++)
+                give_read(m, result[i]);
+}
+
 void call_grad_of(vm *m)
 {
         lg_tensor *t = tensor(m);

@@ -44,6 +44,55 @@ void call_sgd(vm *m)
         }
 }
 
+static lg_tensor *sum_of_squares(lg_ctx *c, void *user)
+{
+        (void)c;
+        return lg_sum(lg_square(user));
+}
+
+/* Optimisers whose options are left at their defaults but for a few. */
+void call_other_optimizer(vm *m)
+{
+        lg_tensor *room[4];
+        lg_list params = parameters(m, room);
+        lg_ctx *c = m->now->ctx;
+        uint8_t b = byte(m);
+        double lr = b & 1 ? number(m) : 0.1, decay = b & 2 ? number(m) : 0, beta = b & 4 ? number(m) : 0;
+        switch (byte(m) % 9) {
+        case 0:
+                take(m, lg_nadam(c, params, lr, .beta1 = beta, .weight_decay = decay, .momentum_decay = decay));
+                return;
+        case 1:
+                take(m, lg_radam(c, params, lr, .beta2 = beta, .weight_decay = decay, .maximize = b & 8));
+                return;
+        case 2:
+                take(m, lg_asgd(c, params, lr, .lambd = decay, .alpha = beta, .t0 = b & 8 ? LG_ZERO : 1));
+                return;
+        case 3:
+                take(m, lg_rprop(c, params, lr, .eta_minus = beta, .step_min = decay));
+                return;
+        case 4:
+                take(m, lg_lion(c, params, lr, .beta1 = beta, .weight_decay = decay));
+                return;
+        case 5:
+                take(m, lg_lamb(c, params, lr, .beta2 = beta, .weight_decay = decay));
+                return;
+        case 6:
+                take(m, lg_adafactor(c, params, lr, .eps1 = beta, .weight_decay = decay));
+                return;
+        case 7:
+                take(m, lg_muon(c, params, lr, .momentum = beta, .weight_decay = decay, .ns_steps = b % 8));
+                return;
+        default: {
+                lg_optimizer *opt = lg_lbfgs(c, params, lr, .history_size = b % 4, .tolerance_grad = beta,
+                                             .max_iter = b % 8, .strong_wolfe = b & 8);
+                if (params.count > 0 && params.items)
+                        lg_step_closure(opt, sum_of_squares, params.items[0], NULL);
+                take(m, opt);
+        }
+        }
+}
+
 void call_adam(vm *m)
 {
         lg_tensor *room[4];
@@ -224,10 +273,18 @@ static void make_plateau(vm *m, lg_optimizer *opt, double factor, int64_t patien
         take_schedule(m, lg_reduce_on_plateau_with(opt, factor, HAND(m, o)));
 }
 
+static void make_cyclic(vm *m, lg_optimizer *opt, double base_lr, double max_lr, int64_t up)
+{
+        lg_cyclic_options o = *LG_OPTIONS(lg_cyclic_options, .step_size_up = up, .step_size_down = size(m),
+                                          .gamma = number(m), .base_momentum = number(m), .no_cycle_momentum = flag(m));
+        o.mode = (lg_cyclic_mode)(byte(m) % 4);
+        take_schedule(m, lg_cyclic_lr_with(opt, base_lr, max_lr, HAND(m, o)));
+}
+
 void call_schedule(vm *m)
 {
         lg_optimizer *opt = PICK(m, m->now->optimizers);
-        uint8_t i = byte(m) % 9;
+        uint8_t i = byte(m) % 13;
         int64_t n = size(m);
         const int64_t milestones[] = {size(m), size(m)};
         double a = flag(m) ? number(m) : 0, b = flag(m) ? number(m) : 0;
@@ -236,8 +293,23 @@ void call_schedule(vm *m)
         lg_cosine_lr_options cosine = *LG_OPTIONS(lg_cosine_lr_options, .eta_min = a);
         lg_linear_lr_options linear = *LG_OPTIONS(lg_linear_lr_options, .start_factor = a, .end_factor = b);
         lg_constant_lr_options constant = *LG_OPTIONS(lg_constant_lr_options, .factor = a);
+        lg_cosine_restarts_options restarts =
+                *LG_OPTIONS(lg_cosine_restarts_options, .t_mult = milestones[0], .eta_min = a);
+        lg_polynomial_lr_options polynomial = *LG_OPTIONS(lg_polynomial_lr_options, .power = a);
         m->odd = m->odd || !opt;
         switch (i) {
+        case 8:
+                take_schedule(m, lg_cosine_restarts_lr_with(opt, n, HAND(m, restarts)));
+                return;
+        case 9:
+                take_schedule(m, lg_polynomial_lr_with(opt, n, HAND(m, polynomial)));
+                return;
+        case 10:
+                take_schedule(m, lg_multiplicative_lr(opt, flag(m) ? on_step : NULL, m));
+                return;
+        case 11:
+                make_cyclic(m, opt, a, b, n);
+                return;
         case 0:
                 take_schedule(m, lg_step_lr_with(opt, n, HAND(m, step)));
                 return;

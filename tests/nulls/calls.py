@@ -29,7 +29,7 @@ OTHERS = {
     'lg_device_info_t *': 'g->memory', 'lg_outputs *': 'g->memory', 'lg_weight *': 'g->memory', 'lg_batch *': 'g->memory',
     'lg_message_fn *': 'on_message', 'lg_hook_fn *': 'on_hook', 'lg_tensor_fn *': 'on_parameter', 'lg_lambda_fn *': 'on_lambda',
     'lg_trace_fn *': 'on_trace', 'lg_sample_fn *': 'on_sample', 'lg_collate_fn *': 'on_collate', 'lg_transform_fn *': 'on_transform',
-    'lg_function *': 'on_check', 'lg_names': 'LG_NAMES("x")', 'lg_ints': 'LG_INTS(1)', 'lg_numbers': 'LG_NUMBERS(1)',
+    'lg_function *': 'on_check', 'lg_closure_fn *': 'on_closure', 'lg_names': 'LG_NAMES("x")', 'lg_ints': 'LG_INTS(1)', 'lg_numbers': 'LG_NUMBERS(1)',
 }
 VALUES = {
     'lg_dist': 'lg_dist_normal(g->x, g->x)',
