@@ -75,7 +75,7 @@ static lg_tensor *avg_pooled(lg_tensor *x, lg_tensor *unused)
 /* conv2d_relu, with padding 1 */
 static lg_tensor *conv2d_and_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b, int stride)
 {
-        return lg__conv_with_epilogue(x, w, b, false, &(lg__conv_options){.stride = stride, .padding = 1},
+        return lg__conv_with_epilogue(x, w, b, 2, &(lg__conv_options){.stride = stride, .padding = 1},
                                       &(lg__conv_epilogue){.relu = true});
 }
 

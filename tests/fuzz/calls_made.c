@@ -7,6 +7,12 @@ static lg_pair pair(vm *m)
         return LG_PAIR(h, w);
 }
 
+static lg_triple triple(vm *m)
+{
+        const int64_t d = size(m), h = size(m), w = size(m);
+        return LG_TRIPLE(d, h, w);
+}
+
 static lg_ints ints(vm *m, int64_t numbers[8])
 {
         const uint8_t b = byte(m);
