@@ -3,10 +3,12 @@
  * mse: d^2. l1: |d|. huber: c (d - c/2) with c = clamp(d, -delta, delta), that is d^2/2 or delta (|d| - delta/2).
  * smooth_l1: huber with delta = beta, divided by beta. bce: -(t log x + (1 - t) log(1 - x)), with logarithms of at
  * least -100. bce_with_logits: bce of sigmoid(x), computed with log_sigmoid. kl_div: t (log t - x), or e^t (t - x) if
- * the target is given as log t. 16-bit floats are computed in f32, and the loss is f32.
+ * the target is given as log t. soft_margin: -log sigmoid(t x). poisson_nll: e^x - t x, or x - t log(x + eps); with
+ * Stirling's t log t - t + log(2 pi t) / 2 where t > 1. gaussian_nll: (log v + d^2 / v) / 2 for v of at least eps,
+ * whose gradient passes the bound unchanged. 16-bit floats are computed in f32, and the loss is f32.
  */
 #include <math.h>
-#include "graph/op.h"
+#include "loss.h"
 
 bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool batch_mean)
 {
@@ -43,13 +45,6 @@ LG__DEFINE(weighted, .flags = LG__PROMOTE,
 
 /* ---- the losses ---- */
 
-/* Operands of a loss, 16-bit floats cast to f32, and its reduction. */
-typedef struct operands {
-        const lg__call *call;
-        lg_tensor *x, *t, *w; /* x, target, and pos_weight or NULL */
-        lg_reduction reduction;
-} operands;
-
 /* Returns whether two shapes are equal apart from dimensions of size 1. */
 static bool same_but_ones(lg_shape a, lg_shape b)
 {
@@ -65,18 +60,21 @@ static bool same_but_ones(lg_shape a, lg_shape b)
         }
 }
 
-/* Copies the options of a loss to ret, which has `size` bytes and contains *reduction, and sets the operands n.
- * Returns false and sets an error if an option is invalid or x and target differ in shape. */
-static bool begin(const lg__call *call, operands *n, void *ret, size_t size, lg_reduction *reduction)
+bool lg__loss_begin(const lg__call *call, bool elementwise, operands *n, void *ret, size_t size,
+                    lg_reduction *reduction)
 {
         const lg_tensor *x = call->in[0], *t = call->in[1];
         const char *op = call->op->name;
         if (!lg__take(call->ctx, op, call->attributes, ret, size))
                 return false;
-        if (!lg__shape_equal(x->at.shape, t->at.shape))
-                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s but target is %s; they need one shape%s", op,
-                                lg__tensor_text(x).s, lg__tensor_text(t).s,
-                                same_but_ones(x->at.shape, t->at.shape) ? ": lg_reshape(target, lg_shape_of(x))" : "");
+        if (elementwise && !lg__shape_equal(x->at.shape, t->at.shape)) {
+                const char *a = call->op->operands[0].name, *b = call->op->operands[1].name;
+                char hint[80] = "";
+                if (same_but_ones(x->at.shape, t->at.shape))
+                        snprintf(hint, sizeof hint, ": lg_reshape(%s, lg_shape_of(%s))", b, a);
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: %s is %s but %s is %s; they need one shape%s", op, a,
+                                lg__tensor_text(x).s, b, lg__tensor_text(t).s, hint);
+        }
         if (!lg__check_reduction(call->ctx, op, *reduction, call->op == LG__OP(kl_div)))
                 return false;
         if (*reduction == LG_BATCH_MEAN && x->at.shape.ndim == 0)
@@ -86,33 +84,16 @@ static bool begin(const lg__call *call, operands *n, void *ret, size_t size, lg_
         n->x = lg__widened(call->in[0]);
         n->t = lg__widened(call->in[1]);
         n->w = call->in_count > 2 ? lg__widened(call->in[2]) : NULL;
-        return n->x && n->t;
+        return n->x && n->t && (n->w || call->in_count < 3 || !call->in[2]);
 }
 
-static lg_tensor *reduce(const operands *n, lg_tensor *each)
+lg_tensor *lg__loss_reduce(const operands *n, lg_tensor *each)
 {
         lg_tensor *loss = n->reduction == LG_NONE ? each : n->reduction == LG_MEAN ? lg_mean(each) : lg_sum(each);
         if (n->reduction == LG_BATCH_MEAN)
                 loss = lg_div_scalar(loss, (double)n->x->at.shape.size[0]);
         return loss;
 }
-
-/* Defines the composite loss `of`, whose elements are `each`, an expression of the operands n and options o. */
-#define LOSS(of, options_type, each, ...)                                                                              \
-        static lg_tensor *compose_##of(const lg__call *call)                                                           \
-        {                                                                                                              \
-                options_type o;                                                                                        \
-                operands n;                                                                                            \
-                return begin(call, &n, &o, sizeof o, &o.reduction) ? reduce(&n, each) : NULL;                          \
-        }                                                                                                              \
-        LG__DEFINE(of, .autocast = LG__F32, LG__OPERANDS(__VA_ARGS__), .compose = compose_##of)
-/* Defines a loss of x and target, and its public function. */
-#define LOSS_OF_TWO(of, options_type, each)                                                                            \
-        LOSS(of, options_type, each, {"x", LG__FLOAT}, {"target"})                                                     \
-        lg_tensor *lg_##of##_with(lg_tensor *x, lg_tensor *target, const options_type *options)                        \
-        {                                                                                                              \
-                return LG__APPLY(of, options, x, target);                                                              \
-        }
 
 LOSS_OF_TWO(mse, lg_loss_options, lg_square(lg_sub(n.x, n.t)))
 LOSS_OF_TWO(l1, lg_loss_options, lg_abs(lg_sub(n.x, n.t)))
@@ -182,7 +163,7 @@ static lg_tensor *bce_with_logits(const operands *n)
         return bce(n, lg_log_sigmoid(n->x), lg_log_sigmoid(lg_neg(n->x)));
 }
 
-LOSS(bce_with_logits, lg_bce_with_logits_options, bce_with_logits(&n), {"x", LG__FLOAT}, {"target"},
+LOSS(bce_with_logits, true, lg_bce_with_logits_options, bce_with_logits(&n), {"x", LG__FLOAT}, {"target"},
      {"pos_weight", .optional = true})
 
 lg_tensor *lg_bce_with_logits_with(lg_tensor *x, lg_tensor *target, const lg_bce_with_logits_options *options)
@@ -202,3 +183,47 @@ static lg_tensor *kl_div(const operands *n, bool log_target)
 }
 
 LOSS_OF_TWO(kl_div, lg_kl_div_options, kl_div(&n, o.log_target))
+
+LOSS_OF_TWO(soft_margin, lg_loss_options, lg_neg(lg_log_sigmoid(lg_mul(n.x, n.t))))
+
+/* Returns Stirling's approximation of log(t!) where t > 1, else 0. */
+static lg_tensor *stirling(lg_tensor *t)
+{
+        lg_tensor *large = lg_gt_scalar(t, 1), *s = lg_where(large, t, lg__constant(t, 1));
+        lg_tensor *root = lg_mul_scalar(lg_log(lg_mul_scalar(s, 2 * M_PI)), 0.5);
+        return lg_where(large, lg_add(lg_sub(lg_mul(s, lg_log(s)), s), root), lg__constant(t, 0));
+}
+
+static lg_tensor *poisson_nll(const operands *n, const lg_poisson_nll_options *o)
+{
+        const double eps = lg__option(o->eps, 1e-8);
+        if (!(eps >= 0))
+                return lg__fail(n->call->ctx, LG_ERR_ARGUMENT, "poisson_nll: eps is %g; it is at least 0", eps);
+        lg_tensor *loss = o->no_log_input ? lg_sub(n->x, lg_mul(n->t, lg_log(lg_add_scalar(n->x, eps))))
+                                          : lg_sub(lg_exp(n->x), lg_mul(n->t, n->x));
+        return o->full ? lg_add(loss, stirling(n->t)) : loss;
+}
+
+LOSS_OF_TWO(poisson_nll, lg_poisson_nll_options, poisson_nll(&n, &o))
+
+static lg_tensor *gaussian_nll(const operands *n, const lg_gaussian_nll_options *o)
+{
+        const double eps = lg__option(o->eps, 1e-6);
+        lg_tensor *v = n->w, *d = lg_sub(n->x, n->t);
+        lg_shape shape;
+        if (!(eps >= 0))
+                return lg__fail(n->call->ctx, LG_ERR_ARGUMENT, "gaussian_nll: eps is %g; it is at least 0", eps);
+        if (v && v->at.shape.ndim == n->x->at.shape.ndim - 1)
+                v = lg_unsqueeze(v, -1);
+        if (v && (!lg__broadcast(n->call->ctx, "gaussian_nll", n->x->at.shape, v->at.shape, &shape) ||
+                  !lg__shape_equal(n->x->at.shape, shape)))
+                return lg__fail(n->call->ctx, LG_ERR_SHAPE,
+                                "gaussian_nll: var is %s; it has the shape of x, %s, or one value for each row",
+                                lg__tensor_text(n->w).s, lg__tensor_text(n->x).s);
+        v = lg_add(v, lg_detach(lg_sub(lg_maximum_scalar(v, eps), v)));
+        lg_tensor *loss = lg_mul_scalar(lg_add(lg_log(v), lg_div(lg_square(d), v)), 0.5);
+        return o->full ? lg_add_scalar(loss, 0.5 * log(2 * M_PI)) : loss;
+}
+
+LOSS_OF_THREE(gaussian_nll, true, lg_gaussian_nll_options, gaussian_nll(&n, &o), {"x", LG__FLOAT}, {"target"},
+              {"var", LG__FLOAT})

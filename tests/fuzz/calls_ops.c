@@ -317,6 +317,18 @@ void call_embedding(vm *m)
         }
 }
 
+/* Sequences and targets that may fit x of three dimensions. */
+void call_ctc(vm *m)
+{
+        lg_tensor *x = tensor(m);
+        const int64_t n = lg_ndim_of(x) == 3 ? lg_size_of(x, 1) : small(m), s = small(m);
+        lg_tensor *targets = indices(m, flag(m) ? LG_SHAPE(n, s) : LG_SHAPE(n), lg_size_of(x, -1));
+        lg_tensor *times = indices(m, LG_SHAPE(n), lg_size_of(x, 0) + 1), *lengths = indices(m, LG_SHAPE(n), s + 1);
+        lg_ctc_options o = *LG_OPTIONS(lg_ctc_options, .reduction = (lg_reduction)(byte(m) % 4), .blank = byte(m) % 3);
+        o.zero_infinity = flag(m);
+        give(m, lg_ctc_with(x, targets, times, lengths, HAND(m, o)));
+}
+
 /* Tables that fit x: parts of x itself. */
 void call_rotary(vm *m)
 {

@@ -27,7 +27,7 @@ OTHERS = {
 }
 # Functions whose operands fit together so seldom that they have calls by hand, too.
 SELDOM = set('''lg_conv2d_with lg_conv1d_with lg_conv_transpose2d_with lg_conv_transpose1d_with
-    lg_conv3d_with lg_conv_transpose3d_with lg_rotary_with
+    lg_conv3d_with lg_conv_transpose3d_with lg_rotary_with lg_ctc_with
     lg_run_attention_with lg_run_encoder_with lg_run_decoder_with lg_run_transformer_with lg_run_rnn_with'''.split())
 
 

@@ -27,7 +27,7 @@ lg_transform *first, *second; lg_transform_fn *invert; lg_group *g;'''
 # What a name is in one header alone.
 OTHER = {'attention.h': 'lg_tensor *q, *k, *v, *seen, *memory, *source; lg_module *blocks; lg_kv_cache *cache; lg_tensor *(*next)(lg_tensor *y);',
          'sequence.h': 'lg_tensor *q, *cos, *sin, *logits, *lengths, *starts;',
-         'norm.h': 'lg_tensor *mean, *var;', 'recurrent.h': 'lg_tensor *lengths;',
+         'norm.h': 'lg_tensor *mean, *var;', 'loss.h': 'lg_tensor *var, *anchor, *positive, *negative, *times, *lengths;', 'recurrent.h': 'lg_tensor *lengths;',
          'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',
          'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_function *f;', 'optim.h': 'lg_tensor *norm;', 'state.h': 'lg_loader *loader; char name[8];'}
 WARNINGS = ['-Wall', '-Wextra', '-Wpedantic', '-Wmissing-field-initializers', '-Wno-unused', '-Wno-unused-result',
