@@ -39,23 +39,25 @@ void drop_workspace(void)
 /* ---- random numbers, values of dtypes ---- */
 static uint64_t seed = 1;
 
-static uint64_t next_random(void)
+PLAIN static uint64_t next_random(void)
 {
-        lg_philox_words b = lg_philox_block(42, seed++);
-        return ((uint64_t)b.w[0] << 32) | b.w[1];
+        uint64_t x = seed += 0x9E3779B97F4A7C15; /* splitmix64 */
+        x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;
+        x = (x ^ x >> 27) * 0x94D049BB133111EB;
+        return x ^ x >> 31;
 }
 
-int64_t random_int(int64_t lo, int64_t hi)
+PLAIN int64_t random_int(int64_t lo, int64_t hi)
 {
         return lo + (int64_t)(next_random() % (uint64_t)(hi - lo + 1));
 }
 
-double random_real(double lo, double hi)
+PLAIN double random_real(double lo, double hi)
 {
         return lo + (hi - lo) * ((double)(next_random() >> 11) * 0x1p-53);
 }
 
-double get(lg_dtype t, const void *p, int64_t i)
+PLAIN double get(lg_dtype t, const void *p, int64_t i)
 {
         switch (t) {
         case LG_F32:
@@ -76,7 +78,7 @@ double get(lg_dtype t, const void *p, int64_t i)
 }
 
 /* v to so many bits, ties to even; below 2^lowest the bits get fewer. */
-static float rounded(double v, int bits, int lowest)
+PLAIN static float rounded(double v, int bits, int lowest)
 {
         if (v == 0 || !isfinite(v))
                 return (float)v;
@@ -84,7 +86,7 @@ static float rounded(double v, int bits, int lowest)
         return (float)ldexp(nearbyint(ldexp(v, bits - 1 - e)), e - bits + 1);
 }
 
-void put(lg_dtype t, void *p, int64_t i, double v)
+PLAIN void put(lg_dtype t, void *p, int64_t i, double v)
 {
         switch (t) {
         case LG_F32:
@@ -131,7 +133,8 @@ void *operand_at(const operand *o)
         return (char *)o->memory + o->start * (int64_t)size_of[o->dtype];
 }
 
-operand make_operand(lg_dtype t, int ndim, const int64_t *shape, int layout, bool may_repeat, double lo, double hi)
+PLAIN operand make_operand(lg_dtype t, int ndim, const int64_t *shape, int layout, bool may_repeat, double lo,
+                           double hi)
 {
         operand o = {.dtype = t};
         int order[LG_MAX_DIMS];
@@ -174,7 +177,7 @@ int64_t count_of(int ndim, const int64_t *shape)
         return n;
 }
 
-int64_t offset_of(int ndim, const int64_t *shape, const int64_t *strides, int64_t index)
+PLAIN int64_t offset_of(int ndim, const int64_t *shape, const int64_t *strides, int64_t index)
 {
         int64_t offset = 0;
         for (int d = ndim - 1; d >= 0; d--) {
@@ -184,7 +187,7 @@ int64_t offset_of(int ndim, const int64_t *shape, const int64_t *strides, int64_
         return offset;
 }
 
-double operand_get(const operand *o, int ndim, const int64_t *shape, int64_t index)
+PLAIN double operand_get(const operand *o, int ndim, const int64_t *shape, int64_t index)
 {
         return get(o->dtype, operand_at(o), offset_of(ndim, shape, o->strides, index));
 }
@@ -203,7 +206,7 @@ int make_shape(int which, int64_t *shape)
 }
 
 /* ---- contiguous arrays ---- */
-void *make_array(lg_dtype t, int64_t n, double lo, double hi)
+PLAIN void *make_array(lg_dtype t, int64_t n, double lo, double hi)
 {
         return make_operand(t, 1, &n, 0, false, lo, hi).memory;
 }

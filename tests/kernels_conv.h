@@ -36,7 +36,7 @@ static inline void set_outputs(lg_conv_geometry *at)
 }
 
 /* Adds the product at each place where an output pixel, a kernel element and an input pixel meet. */
-static inline void visit(const lg_conv_args *a, int64_t n, int64_t o, int64_t i, int64_t j, double *ret)
+PLAIN static inline void visit(const lg_conv_args *a, int64_t n, int64_t o, int64_t i, int64_t j, double *ret)
 {
         const lg_conv_geometry *at = &a->at;
         const int64_t channels = a->channels / at->groups, group = o / (a->outputs / at->groups);
@@ -60,7 +60,7 @@ static inline void visit(const lg_conv_args *a, int64_t n, int64_t o, int64_t i,
                 }
 }
 
-static inline void reference(const lg_conv_args *a, int64_t count, double *ret)
+PLAIN static inline void reference(const lg_conv_args *a, int64_t count, double *ret)
 {
         for (int64_t i = 0; i < count; i++)
                 ret[i] = a->b ? ((const double *)a->b)[i % a->outputs] : 0;
@@ -72,7 +72,7 @@ static inline void reference(const lg_conv_args *a, int64_t count, double *ret)
 }
 
 /* The values of `count` elements of dtype t, as doubles. */
-static inline double *doubles(lg_dtype t, const void *p, int64_t count)
+PLAIN static inline double *doubles(lg_dtype t, const void *p, int64_t count)
 {
         double *d = malloc((size_t)(count + 1) * sizeof *d);
         for (int64_t i = 0; i < count; i++)
@@ -88,7 +88,7 @@ static inline bool is_empty(const lg_conv_args *a)
 typedef bool conv_fn(lg_queue *q, const lg_conv_args *a);
 enum { PRODUCTS, DIRECT, WINOGRAD, ALGORITHMS };
 
-/* The algorithm of that number in the portable set, or conv where it does not fit. */
+/* The algorithm of that number in the portable set, or another where it does not fit. */
 static inline conv_fn *portable(int algorithm, const lg_conv_args *a)
 {
         const bool weight = a->kind == LG_CONV_WEIGHT_GRAD;
@@ -105,6 +105,16 @@ static inline conv_fn *portable(int algorithm, const lg_conv_args *a)
         return (algorithm == DIRECT && direct && !weight) || !LG_ISA_NAME(conv_products_fit, portable)(a)
                        ? LG_ISA_NAME(conv_direct, portable)
                        : LG_ISA_NAME(conv_products, portable);
+}
+
+/* The same, or NULL where an algorithm of a lower number is the same. */
+static inline conv_fn *another(int algorithm, const lg_conv_args *a)
+{
+        conv_fn *fn = portable(algorithm, a);
+        for (int lower = 0; lower < algorithm; lower++)
+                if (portable(lower, a) == fn)
+                        return NULL;
+        return fn;
 }
 
 #endif

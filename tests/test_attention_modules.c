@@ -10,6 +10,9 @@
 #define QUERIES golden_like(x, LG_SHAPE(2, 3, 4), 1)
 #define LAST BOOLS(LG_SHAPE(2, 3), 1, 1, 1, 1, 1, 0)
 #define LAST4 BOOLS(LG_SHAPE(2, 4), 1, 1, 1, 1, 1, 0, 1, 0)
+#define MASK_OF_HEADS                                                                                                  \
+        BOOLS(LG_SHAPE(4, 3, 4), 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0,   \
+              1, 0, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1)
 #define MASK BOOLS(LG_SHAPE(3, 4), 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 1, 1)
 
 /* Self-attention by the module, or its weights. */
@@ -45,6 +48,8 @@ static lg_tensor *cross_weights(lg_module *m, lg_tensor *x, lg_tensor *y, lg_ten
         ROW(cross_memory, lg_forward(FIRST, QUERIES, x, x), 2, 4, 4)                                                   \
         ROW(cross_mask, cross_attention(FIRST, x, Y, MASK, NULL), 2, 3, 4)                                             \
         ROW(cross_masks, cross_attention(FIRST, x, Y, MASK, LAST4), 2, 3, 4)                                           \
+        ROW(cross_mask_of_heads, cross_attention(FIRST, x, Y, golden_like(x, LG_SHAPE(4, 3, 4), 3), NULL), 2, 3, 4)    \
+        ROW(cross_mask_of_heads_keys, cross_attention(FIRST, x, Y, MASK_OF_HEADS, LAST4), 2, 3, 4)                     \
         ROW(cross_added, cross_attention(FIRST, x, Y, golden_like(x, LG_SHAPE(3, 4), 3), NULL), 2, 3, 4)               \
         ROW(cross_added_keys, cross_attention(FIRST, x, Y, golden_like(x, LG_SHAPE(3, 4), 3), LAST4), 2, 3, 4)         \
         ROW(cross_masks_weights, cross_weights(FIRST, x, Y, MASK, LAST4), 2, 3, 4)                                     \

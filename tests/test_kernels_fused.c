@@ -179,7 +179,7 @@ static void check_cross_entropy(lg_dtype t, int64_t rows, int64_t classes, lg_re
         weights_reference(&a, weights);
         cross_entropy_reference(&a, weights, loss, dx);
         int64_t losses = reduction == LG_NONE ? rows : 1;
-        EVERY(out, (size_t)losses * size_of[WIDE(t)], CALL(k->cross_entropy, &q, &a), {
+        EVERY_AND_MORE(out, (size_t)losses * size_of[WIDE(t)], CALL(k->cross_entropy, &q, &a), {
                 check_array("cross_entropy", WIDE(t), out, loss, losses, tolerance[WIDE(t)]);
                 assert_int_equal(q.error.code, rows > 2 ? 7 : LG_DEVICE_OK);
                 assert_true(q.error.value == (rows > 2 ? classes + 6 : 0) && q.error.limit == (rows > 2 ? classes : 0));
@@ -218,7 +218,7 @@ static void check_relu_sums(lg_dtype t, int64_t rows, int64_t columns, bool in_p
                 want_sums[i % columns] += want[i];
         }
         lg_relu_sums_args a = {t, rows, columns, y, in_place ? out : g, out, sums};
-        EVERY(
+        EVERY_AND_MORE(
                 sums, (size_t)columns * size_of[t],
                 {
                         memcpy(out, g, (size_t)count * size_of[t]);
@@ -307,7 +307,7 @@ static void check_optimiser(lg_dtype t, bool adam, int flags)
                         }
                         want[j] = x;
                 }
-                EVERY(
+                EVERY_AND_MORE(
                         p, (size_t)n[i] * size_of[t],
                         {
                                 memcpy(p, p0, (size_t)n[i] * size_of[t]);

@@ -229,7 +229,7 @@ static void check_pool(lg_dtype t, int64_t channels, int64_t kernel, int64_t str
         }
         a.to = y;
         a.index = index;
-        EVERY(y, (size_t)out * size_of[t], CALL(k->pool, &q, &a), {
+        EVERY_AND_MORE(y, (size_t)out * size_of[t], CALL(k->pool, &q, &a), {
                 check_array("max_pool", t, y, want, out, 0);
                 assert_memory_equal(index, places, (size_t)out * 4);
         });

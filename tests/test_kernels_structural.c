@@ -254,7 +254,7 @@ static bool gives_index(lg_reduce_kind kind)
         return kind == LG_REDUCE_ARGMAX || kind == LG_REDUCE_ARGMIN;
 }
 
-static double reduce_reference(const lg_reduce_args *a, int64_t k)
+PLAIN static double reduce_reference(const lg_reduce_args *a, int64_t k)
 {
         int64_t n = count_of(a->reduced_ndim, a->reduced), at = 0;
         int64_t base = offset_of(a->kept_ndim, a->kept, a->kept_strides, k);

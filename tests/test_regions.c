@@ -302,6 +302,36 @@ TEST_CASE(random_programs)
 
 /* ---- a sum that holds a NaN already is no fault of what adds to it ---- */
 
+/* Returns the gradient of x from attention over parts of x, or over copies of the parts; `again`, unless it is -1, is a
+ * part that has another use, too. */
+static lg_tensor *gradient_of_parts(lg_tensor *x, bool copied, int again)
+{
+        lg_tensor *part[3], *dx;
+        lg_tensor *heads = lg_permute(lg_reshape(x, LG_SHAPE(2, 5, 6, 4)), LG_DIMS(0, 2, 1, 3));
+        assert_int_equal(lg_split(heads, 2, 1, part, 3), 3);
+        for (int i = 0; i < 3; i++)
+                part[i] = copied ? lg_contiguous(part[i]) : part[i];
+        lg_tensor *y = lg_sum(lg_square(lg_attention(part[0], part[1], part[2])));
+        if (again >= 0)
+                y = lg_add(y, lg_sum(lg_square(part[again])));
+        lg_grad(LG_LIST(y), LG_LIST(x), .result = &dx);
+        return dx;
+}
+
+TEST_CASE(gradients_of_all_parts_in_one_storage)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 5, 24), .requires_grad = true);
+        double expected[240], got[240];
+        for (int again = -1; again < 3; again++) {
+                read_all(gradient_of_parts(x, true, again), expected, 240);
+                read_all(gradient_of_parts(x, false, again), got, 240);
+                assert_memory_equal(got, expected, sizeof got);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
 TEST_CASE(anomalies_are_not_blamed_on_additions)
 {
         lg_ctx *c = open_ctx();

@@ -152,11 +152,27 @@ static lg_tensor *linear_relu(lg_ctx *c, lg_tensor *const *x)
         return lg__linear_relu(x[0], x[1], x[2]);
 }
 
+/* LSTM: x, then both weights and both biases. */
+static lg_tensor *recurrent(lg_ctx *c, lg_tensor *const *x)
+{
+        lg__recurrent_layer l = {.kind = LG_RECURRENT_LSTM, .w_ih = x[1], .w_hh = x[2], .b_ih = x[3], .b_hh = x[4]};
+        lg_tensor *h = NULL, *cells = NULL;
+        (void)c;
+        return lg__recurrent(x[0], &l, &h, &cells);
+}
+
 /* Not in calls.def, which has what is public. */
-static const large_call private_call = {
-        .name = "linear_relu",
-        .run = linear_relu,
-        .input = {{{17, 100}, -1, 1, true}, {{9, 100}, -1, 1, true}, {{9}, -1, 1, true}}};
+static const large_call private_calls[] = {
+        {.name = "linear_relu",
+         .run = linear_relu,
+         .input = {{{17, 100}, -1, 1, true}, {{9, 100}, -1, 1, true}, {{9}, -1, 1, true}}},
+        {.name = "recurrent",
+         .run = recurrent,
+         .input = {{{6, 17, 30}, -1, 1, true},
+                   {{160, 30}, -1, 1, true},
+                   {{160, 40}, -1, 1, true},
+                   {{160}, -1, 1, true},
+                   {{160}, -1, 1, true}}}};
 
 static void check_call(lg_ctx *c, const large_call *r)
 {
@@ -178,7 +194,8 @@ TEST_CASE(large_results_round_once)
         lg_ctx *c = open_ctx();
         for (size_t i = 0; i < sizeof large_calls / sizeof *large_calls; i++)
                 check_call(c, &large_calls[i]);
-        check_call(c, &private_call);
+        for (size_t i = 0; i < sizeof private_calls / sizeof *private_calls; i++)
+                check_call(c, &private_calls[i]);
         lg_close(c);
         assert_int_equal(wrong, 0);
 }

@@ -3,8 +3,9 @@
  * The derivative of y = view(x) is g at the elements of x that y reads, and 0 elsewhere. Stored as a tensor of x's
  * size, it would cost all of x for each view, which makes a loop over time steps quadratic. Therefore g is added to
  * the matching region of x's pending gradient. The op's shape rule, applied to that gradient as it was to x, gives the
- * region. Views of views are resolved to their base, unless the gradient of a view between them is read. First order
- * only: .create_graph uses the derivatives made of ops.
+ * region. Views of views are resolved to their base, unless the gradient of a view between them is read. If the
+ * gradients of all parts of x are stored as the parts of one tensor already, that tensor is the gradient of x. First
+ * order only: .create_graph uses the derivatives made of ops.
  */
 #include <string.h>
 #include "core/observer.h"
@@ -121,6 +122,26 @@ static bool add_to_regions(lg__vjp *v, const chain *ch, lg_tensor *sum, bool add
         return ok;
 }
 
+/* Returns the base's gradient if the gradients of all views are its regions already, parts of one storage; NULL if they
+ * are not. `at` is the layout of that gradient. */
+static lg_tensor *joined(const lg__vjp *v, const chain *ch, const lg__layout *at)
+{
+        const lg_tensor *first = v->grad[0];
+        lg__layout whole;
+        lg__layout_copy(&whole, at);
+        whole.offset = first ? first->at.offset - ch->call.out_at[0].offset : -1;
+        for (int i = 0; i < v->out_count; i++) {
+                const lg_tensor *g = v->grad[i];
+                const lg__layout *region = &ch->call.out_at[i];
+                if (!g || g->storage != first->storage || g->at.dtype != at->dtype ||
+                    !lg__layout_same(&g->at, region) || g->at.offset - region->offset != whole.offset)
+                        return NULL;
+        }
+        return whole.offset < 0 || !lg_device_equal(first->storage->device->id, ch->base->device)
+                       ? NULL
+                       : lg__tensor_own(lg__tensor_new(v->ctx, first->storage, &whole));
+}
+
 bool lg__derive_view(call *k, lg__vjp *v, bool *ret_ok)
 {
         chain ch; /* not zeroed, because most layouts are unused */
@@ -149,7 +170,12 @@ bool lg__derive_view(call *k, lg__vjp *v, bool *ret_ok)
         const bool all = covered == lg__layout_numel(&at);
         if (!was && all && v->out_count == 1) /* the view's own derivative then passes g on without a copy */
                 return false;
-        lg_tensor *sum = own_sum(k, p, ch.base, !all);
+        lg_tensor *sum = !was && all ? joined(v, &ch, &at) : NULL;
+        if (sum) {
+                *ret_ok = lg__arrive(k, ch.base->node, ch.base->output, sum);
+                return true;
+        }
+        sum = own_sum(k, p, ch.base, !all);
         *ret_ok = sum && add_to_regions(v, &ch, sum, was != NULL);
         return true;
 }

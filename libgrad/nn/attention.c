@@ -22,8 +22,8 @@ static lg_tensor *rows(lg_tensor *t, int64_t first, int64_t count)
 }
 
 /* Projects x by `count` of the projections of q, k and v from number `first` on, which are packed in one weight if
- * count is not 1, and splits the result into ret. */
-static bool project(const lg_module *m, lg_tensor *x, int first, int count, lg_tensor **ret)
+ * count is not 1. */
+static lg_tensor *project(const lg_module *m, lg_tensor *x, int first, int count)
 {
         static const char *const names[] = {"q_proj_weight", "k_proj_weight", "v_proj_weight"};
         const sizes *s = m->user;
@@ -31,10 +31,7 @@ static bool project(const lg_module *m, lg_tensor *x, int first, int count, lg_t
         const int64_t each = first || count > 1 ? kv : s->dim;
         lg_tensor *w = lg__module_tensor(m, s->packed ? "in_proj_weight" : names[first]);
         lg_tensor *b = rows(lg__module_tensor(m, "in_proj_bias"), at, count * each);
-        lg_tensor *y = lg_linear(x, s->packed ? rows(w, at, count * each) : w, b);
-        if (count > 1)
-                return lg_split(y, each, -1, ret, count) == count;
-        return (*ret = y) != NULL;
+        return lg_linear(x, s->packed ? rows(w, at, count * each) : w, b);
 }
 
 /* Returns x (N, T, elements), or (T, N, elements) without .batch_first, as (N, heads, T, elements / heads). */
@@ -48,6 +45,17 @@ static lg_tensor *split_heads(const sizes *s, lg_tensor *x, int64_t heads)
         return lg_permute(x, first ? LG_DIMS(0, 2, 1, 3) : LG_DIMS(1, 2, 0, 3));
 }
 
+/* Computes the heads of `count` projections of x into ret. */
+static bool project_heads(const lg_module *m, lg_tensor *x, int first, int count, lg_tensor **ret)
+{
+        const sizes *s = m->user;
+        const int64_t heads = first ? s->kv_heads : s->heads;
+        lg_tensor *y = split_heads(s, project(m, x, first, count), count * heads);
+        if (y && count > 1)
+                return lg_split(y, heads, 1, ret, count) == count;
+        return (*ret = y) != NULL;
+}
+
 /* Reverses split_heads(). */
 static lg_tensor *join_heads(const sizes *s, lg_tensor *x)
 {
@@ -59,14 +67,11 @@ static lg_tensor *join_heads(const sizes *s, lg_tensor *x)
 static bool make_heads(const lg_module *m, const arguments *a, lg_tensor *ret[3])
 {
         const sizes *s = m->user;
-        const bool shared = s->packed && a->k == a->v, all = shared && a->q == a->k;
-        bool ok = project(m, a->q, 0, all ? 3 : 1, ret);
-        if (a->k && !all)
-                ok = ok && project(m, a->k, 1, shared ? 2 : 1, ret + 1) && (shared || project(m, a->v, 2, 1, ret + 2));
-        if (!ok || !(ret[0] = split_heads(s, ret[0], s->heads)))
-                return false;
-        return !a->k ||
-               ((ret[1] = split_heads(s, ret[1], s->kv_heads)) && (ret[2] = split_heads(s, ret[2], s->kv_heads)));
+        const bool shared = s->packed && a->k == a->v;
+        if (shared && a->q == a->k)
+                return project_heads(m, a->q, 0, 3, ret);
+        return project_heads(m, a->q, 0, 1, ret) && (!a->k || (project_heads(m, a->k, 1, shared ? 2 : 1, ret + 1) &&
+                                                               (shared || project_heads(m, a->v, 2, 1, ret + 2))));
 }
 
 /* ---- masks ---- */
@@ -77,11 +82,18 @@ static lg_tensor *added(lg_tensor *mask)
         return mask->at.dtype == LG_BOOL ? lg_log(lg_cast(mask, LG_F32)) : mask;
 }
 
-/* Joins the two masks into *ret, NULL if there is none, for keys (N, heads, S, elements). */
-static bool join_masks(const lg_run_attention_options *o, const lg_tensor *keys, lg_tensor **ret)
+/* Joins the two masks into *ret, NULL if there is none, for keys (N, kv_heads, S, elements) and this number of heads.
+ */
+static bool join_masks(const lg_run_attention_options *o, const lg_tensor *keys, int64_t heads, lg_tensor **ret)
 {
         lg_tensor *mask = o->mask, *key_mask = o->key_mask;
         const int64_t n = keys->at.shape.size[0], length = keys->at.shape.size[2];
+        if (mask && !lg__check(mask, "lg_run_attention", "mask"))
+                return false;
+        const lg_shape given = mask ? mask->at.shape : LG_SHAPE_0D;
+        if (given.ndim == 3 && n > 1 && given.size[0] == n * heads &&
+            !(mask = lg_reshape(mask, LG_SHAPE(n, heads, given.size[1], given.size[2]))))
+                return false;
         *ret = mask;
         if (!key_mask)
                 return true;
@@ -139,7 +151,7 @@ static bool run_batched(lg_module *m, const arguments *a, lg_outputs *ret)
         lg_tensor *h[3] = {NULL}, *weights = NULL, *mask;
         int64_t past = lg__whole_option(a->o.offset, 0);
         if (!make_heads(m, a, h) || (a->o.cache && !lg__kv_cache_extend(a->o.cache, m, h, &past)) ||
-            !join_masks(&a->o, h[1], &mask))
+            !join_masks(&a->o, h[1], s->heads, &mask))
                 return false;
         const lg_attention_options o = {.size_ = sizeof o,
                                         .causal = a->o.causal,

@@ -221,6 +221,36 @@ static lg_tensor *gradient_like(const lg_tensor *x)
         return lg__tensor_on(x->storage->device, &at);
 }
 
+/* Returns a layout of q, k and v together, with a last dimension of 3, if they are the three parts of one tensor, as
+ * lg_split() makes them; otherwise one without elements. */
+static lg__layout joined_layout(lg_tensor *const *in)
+{
+        lg__layout at = in[Q]->at;
+        const int64_t step = in[K]->at.offset - at.offset;
+        bool joined = step > 0 && in[V]->at.offset - in[K]->at.offset == step;
+        for (int i = K; i <= V; i++)
+                joined = joined && in[i]->storage == in[Q]->storage && lg__layout_same(&in[i]->at, &at);
+        at.offset = 0;
+        at.strides[at.shape.ndim] = step;
+        at.shape.size[at.shape.ndim++] = 3;
+        if (!joined || !lg__layout_is_dense(&at))
+                at.shape = LG_SHAPE(0);
+        return at;
+}
+
+/* Makes the gradients of q, k and v. If these are parts of one tensor, so are the gradients, which the derivative of
+ * lg_split() then does not copy. */
+static bool make_gradients(lg_tensor *const *in, lg_tensor *ret[3])
+{
+        const lg__layout at = joined_layout(in);
+        lg_tensor *all = lg__layout_numel(&at) ? lg__tensor_on(in[Q]->storage->device, &at) : NULL;
+        for (int i = Q; i <= V; i++)
+                if (!(ret[i] = all ? lg_select(all, 4, i) : gradient_like(in[i])))
+                        return false;
+        lg__tensor_release(all);
+        return true;
+}
+
 /* Returns x with neighbouring elements in its last dimension: x itself, or a recorded copy. */
 static lg_tensor *with_rows(lg_tensor *x)
 {
@@ -232,15 +262,13 @@ static bool fused(lg__vjp *v)
         if (v->needs[MASK])
                 return vjp(v);
         lg_tensor *g = with_rows(v->grad[0]), *made[3];
-        if (!g)
+        if (!g || !make_gradients(v->in, made))
                 return false;
         lg_attention_vjp_args x = {
                 .of = arguments(v->attributes, v->in, v->out[0], v->out[1]), .g = lg__data(g), .g_at = strides_of(g)};
         void **const data[] = {&x.dq, &x.dk, &x.dv};
         lg_head_strides *const strides[] = {&x.dq_at, &x.dk_at, &x.dv_at};
         for (int i = Q; i <= V; i++) {
-                if (!(made[i] = gradient_like(v->in[i])))
-                        return false;
                 *data[i] = lg__data(made[i]);
                 *strides[i] = strides_of(made[i]);
                 if (v->needs[i])

@@ -123,6 +123,14 @@ static inline bool lg__shape_equal(lg_shape a, lg_shape b)
                 equal = a.size[i] == b.size[i];
         return equal;
 }
+/* Returns whether a and b have the same shape and strides; those of dimensions of size 1 do not count. */
+static inline bool lg__layout_same(const lg__layout *a, const lg__layout *b)
+{
+        bool same = lg__same_shape(a, b);
+        for (int i = 0; i < a->shape.ndim && same; i++)
+                same = a->strides[i] == b->strides[i] || a->shape.size[i] == 1;
+        return same;
+}
 bool lg__shape_valid(lg_ctx *c, const char *op, lg_shape s); /* checks ndim, sizes and their product */
 void lg__layout_contiguous(lg__layout *at);                  /* sets strides from the shape, offset 0 */
 bool lg__layout_is_contiguous(const lg__layout *at);

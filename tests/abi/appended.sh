@@ -20,16 +20,18 @@ append conv.h lg_conv2d_options 'lg_pair later LG_DEFAULT;'
 append optim.h lg_sgd_options 'lg_tensor *later LG_DEFAULT;'
 append data.h lg_batch 'lg_tensor *later;'
 
+# At that depth and with those options ccache has the objects that .ci/run made before.
 for tree in "$root" "$work/tree"; do
-        build=$work/build-$(basename "$tree")
-        [ -e "$build/build.ninja" ] || meson setup "$build" "$tree" -Dtests=disabled -Dmodels=disabled -Dcuda=disabled \
-                -Dbuildtype=plain -Disas=portable -Ddefault_library=shared >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
+        build=$tree/build-ci/library
+        mkdir -p "$tree/build-ci"
+        [ -e "$build/build.ninja" ] || meson setup "$build" "$tree" --werror -Dtests=disabled -Dmodels=disabled -Dcuda=disabled \
+                -Disas=portable -Ddefault_library=shared >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
         ninja -C "$build" >>"$build.log" 2>&1 || { tail -n 40 "$build.log"; exit 1; }
         mkdir -p "$build/include/grad"
         cp "$tree/libgrad/grad.h" "$build/include/"
         cp "$tree"/libgrad/grad/*.h "$tree/kernels/types.h" "$build/include/grad/"
 done
-now=$work/build-$(basename "$root") later=$work/build-tree
+now=$root/build-ci/library later=$work/tree/build-ci/library
 
 run() # library's build folder, include folder, file...
 {

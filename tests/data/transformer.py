@@ -55,6 +55,9 @@ show("cross", lambda x: first(x, Y, Y)[0], tensor(2, 3, 4))
 show("cross_memory", lambda y: first(X, y, y)[0], tensor(2, 4, 4))
 show("cross_mask", lambda x: first(x, Y, Y, attn_mask=hidden(MASK))[0], tensor(2, 3, 4))
 show("cross_masks", lambda x: first(x, Y, Y, attn_mask=hidden(MASK), key_padding_mask=hidden(LAST4))[0], tensor(2, 3, 4))
+show("cross_mask_of_heads", lambda x: first(x, Y, Y, attn_mask=tensor(4, 3, 4, phase=3))[0], tensor(2, 3, 4))
+show("cross_mask_of_heads_keys", lambda x: first(x, Y, Y, attn_mask=torch.stack([hidden(MASK.roll(i, 1)) for i in range(4)]), key_padding_mask=hidden(LAST4))[0],
+     tensor(2, 3, 4))
 show("cross_added", lambda x: first(x, Y, Y, attn_mask=tensor(3, 4, phase=3))[0], tensor(2, 3, 4))
 show("cross_added_keys", lambda x: first(x, Y, Y, attn_mask=tensor(3, 4, phase=3), key_padding_mask=torch.zeros(2, 4).masked_fill(hidden(LAST4), -torch.inf))[0],
      tensor(2, 3, 4))

@@ -3,7 +3,7 @@
 
 VARIANT: sm_75 or sm_90, with -contract (mul and add become fma where ptxas may do so) and -filled (registers that were never set hold
 a pattern), as in sm_90-contract-filled. Results are kept in $LIBGRAD_PTX_CACHE (${XDG_CACHE_HOME:-~/.cache}/libgrad-ptx) by the content
-of all that they are made of. With VARIANT "registers", OUTPUT is what ptxas says for sm_90.
+of all that they are made of. With VARIANT "registers", OUTPUT is what ptxas says for sm_90; with "sm_90-module" it is nvcc's own object.
 """
 import hashlib
 import os
@@ -96,6 +96,9 @@ def main(nvcc, cxx, root, file, variant, output, depfile):
         shutil.copyfile(kept(f'{name}-registers-{key}', registers) / 'ptxas', output)
         return
     given = kept(f'{name}-ptx-{key}', ptx)
+    if 'module' in ways:
+        shutil.copyfile(given / 'host.o', output)
+        return
     flags = CXX + ['-ftrivial-auto-var-init=pattern'] * ('filled' in ways)
 
     def translated(folder):

@@ -28,7 +28,8 @@ typedef struct work {
         long more;   /* address space, in KiB: so much more for each try; 0: not tried */
 } work;
 
-static const work works[] = {{"mlp", 8, 1, 512}, {"lenet", 8, 1, 0}, {"cnn", 2, 5, 0}, {"resnet18", 1, 61, 5120}};
+static const work works[] = {
+        {"mlp", 8, 1, 512}, {"lenet", 8, 1, 0}, {"cnn", 2, 5, 0}, {"resnet18", 1, 61, 5120}, {"sequence", 2, 7, 0}};
 #define WORKS ((int)(sizeof works / sizeof *works))
 
 static bool all;
@@ -45,12 +46,31 @@ typedef struct run {
         bool built;
 } run;
 
+/* Classifies an image as a sequence of its rows. */
+static lg_tensor *over_rows(lg_module *m, lg_list in, void *user)
+{
+        (void)user;
+        lg_tensor *x = lg_squeeze(in.items[0], LG_DIMS(1));
+        for (int i = 0; i < 2 && x; i++)
+                x = lg_forward(lg_child(m, i), x);
+        return lg_forward(lg_child(m, 2), lg_mean(x, .dims = LG_DIMS(1)));
+}
+
+static lg_module *sequence(lg_ctx *c)
+{
+        lg_module *m = lg_nn_module(c, "Sequence", .forward = over_rows);
+        lg_module_add(m, "lstm", lg_nn_lstm(c, 28, 16, .batch_first = true));
+        lg_module_add(m, "encoder", lg_nn_transformer_encoder_layer(c, 16, 2, .feedforward = 32, .batch_first = true));
+        lg_module_add(m, "linear", lg_nn_linear(c, 16, 10));
+        return m;
+}
+
 static bool build(run *r)
 {
         lg_ctx *c = r->c;
         const int64_t n = r->w->batch;
         lg_seed(c, 7);
-        r->net = lg_model(c, r->w->model);
+        r->net = strcmp(r->w->model, "sequence") == 0 ? sequence(c) : lg_model(c, r->w->model);
         r->opt = lg_adam(c, lg_parameters(r->net), 1e-3);
         lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(n, 1, 28, 28)), *y = lg_randint(c, 0, 10, LG_SHAPE(n));
         r->random = lg_random_state_of(c);
