@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_OPERANDS = 5, MOST_KINKS = 4, MOST_SIZES = 4 };
+enum { MOST_OPERANDS = 5, MOST_KINKS = 4, MOST_SIZES = 5 };
 
 /* What lg_autocast() makes of inputs. */
 typedef enum cast_class { CAST_SAME, CAST_LOW, CAST_F32, CAST_WIDEST } cast_class;

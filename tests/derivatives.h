@@ -95,7 +95,7 @@ static lg_tensor *read_from(lg_tensor *grid, lg_tensor *x)
 /* conv2d_relu, with padding 1 */
 static lg_tensor *conv2d_and_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b, int stride)
 {
-        return lg__conv_with_epilogue(x, w, b, false, &(lg__conv_options){.stride = stride, .padding = 1},
+        return lg__conv_with_epilogue(x, w, b, 2, &(lg__conv_options){.stride = stride, .padding = 1},
                                       &(lg__conv_epilogue){.relu = true});
 }
 

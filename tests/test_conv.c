@@ -12,6 +12,8 @@
 #define T(t) golden_like(t, LG_SHAPE(3, 2, 2, 3), 0.5)
 #define H(t) golden_like(t, LG_SHAPE(1, 3, 2, 3), 0.2)
 #define S(t) golden_like(t, LG_SHAPE(2, 3, 5), 0)
+#define X3(t) golden_like(t, LG_SHAPE(2, 2, 4, 3, 5), 0)
+#define W3(t) golden_like(t, LG_SHAPE(3, 2, 3, 2, 3), 0.5)
 
 #define ROWS(ROW)                                                                                                      \
         ROW(plain, lg_conv2d(x, W(x), B(x)), 2, 2, 4, 3)                                                               \
@@ -51,9 +53,120 @@
         ROW(signal_transposed,                                                                                         \
             lg_conv_transpose1d(x, golden_like(x, LG_SHAPE(3, 2, 4), 0.5), golden_like(x, LG_SHAPE(2), 0.1),           \
                                 .stride = 3, .padding = 1, .output_padding = 1),                                       \
-            2, 3, 5)
+            2, 3, 5)                                                                                                   \
+        ROW(volume, lg_conv3d(x, W3(x), B(x), .padding = 1), 2, 2, 4, 3, 5)                                            \
+        ROW(volume_w, lg_conv3d(X3(x), x, B(x), .padding = 1), 3, 2, 3, 2, 3)                                          \
+        ROW(volume_b, lg_conv3d(X3(x), W3(x), x), 3)                                                                   \
+        ROW(volume_strided, lg_conv3d(x, W3(x), NULL, .stride = 2, .padding = 2), 2, 2, 4, 3, 5)                       \
+        ROW(volume_strided_w, lg_conv3d(X3(x), x, NULL, .stride = 2, .padding = 2), 3, 2, 3, 2, 3)                     \
+        ROW(volume_triples,                                                                                            \
+            lg_conv3d(x, W3(x), B(x), .strides = LG_TRIPLE(3, 1, 2), .paddings = LG_TRIPLE(3, 1, 0),                   \
+                      .dilations = LG_TRIPLE(2, 1, 1)),                                                                \
+            2, 2, 4, 3, 5)                                                                                             \
+        ROW(volume_triples_w,                                                                                          \
+            lg_conv3d(X3(x), x, B(x), .strides = LG_TRIPLE(3, 1, 2), .paddings = LG_TRIPLE(3, 1, 0),                   \
+                      .dilations = LG_TRIPLE(2, 1, 1)),                                                                \
+            3, 2, 3, 2, 3)                                                                                             \
+        ROW(volume_points, lg_conv3d(x, lg_slice(lg_slice(lg_slice(W3(x), 2, 0, 1), 3, 0, 1), 4, 0, 1), B(x)), 2, 2,   \
+            4, 3, 5)                                                                                                   \
+        ROW(volume_alone, lg_conv3d(x, W3(x), B(x), .paddings = LG_TRIPLE(1, 0, 2)), 2, 4, 3, 5)                       \
+        ROW(volume_groups,                                                                                             \
+            lg_conv3d(x, golden_like(x, LG_SHAPE(4, 2, 2, 2, 1), 0.3), NULL, .padding = 1, .groups = 2), 1, 4, 3, 3,   \
+            2)                                                                                                         \
+        ROW(volume_groups_w,                                                                                           \
+            lg_conv3d(golden_like(x, LG_SHAPE(1, 4, 3, 3, 2), 0.2), x, NULL, .padding = 1, .groups = 2), 4, 2, 2, 2,   \
+            1)                                                                                                         \
+        ROW(volume_transposed,                                                                                         \
+            lg_conv_transpose3d(x, W3(x), golden_like(x, LG_SHAPE(2), 0.1), .stride = 2, .padding = 1,                 \
+                                .output_padding = 1),                                                                  \
+            1, 3, 2, 2, 2)                                                                                             \
+        ROW(volume_transposed_w,                                                                                       \
+            lg_conv_transpose3d(golden_like(x, LG_SHAPE(1, 3, 2, 3, 2), 0.2), x, NULL, .strides = LG_TRIPLE(2, 1, 3)), \
+            3, 2, 3, 2, 3)                                                                                             \
+        ROW(volume_transposed_b, lg_conv_transpose3d(golden_like(x, LG_SHAPE(1, 3, 2, 3, 2), 0.2), W3(x), x), 2)       \
+        ROW(volume_transposed_groups,                                                                                  \
+            lg_conv_transpose3d(x, golden_like(x, LG_SHAPE(4, 1, 3, 2, 2), 0.5), NULL, .groups = 2,                    \
+                                .strides = LG_TRIPLE(3, 2, 1), .paddings = LG_TRIPLE(1, 0, 1),                         \
+                                .dilations = LG_TRIPLE(1, 2, 1), .output_paddings = LG_TRIPLE(2, 1, 0)),               \
+            1, 4, 3, 3, 2)
 
 GOLDEN_TEST(as_pytorch_computes_it, "conv.txt", golden_input, ROWS);
+
+/* ---- volumes ---- */
+
+/* The sum over the depth of the kernel of 2-d convolutions. */
+static lg_tensor *by_slices(lg_tensor *x, lg_tensor *w, int64_t padding)
+{
+        const int64_t depth = lg_size_of(x, 2), taps = lg_size_of(w, 2);
+        lg_tensor *padded = lg_pad(x, LG_INTS(0, 0, 0, 0, padding, padding)), *planes[64];
+        for (int64_t i = 0; i + taps <= depth + 2 * padding; i++) {
+                lg_tensor *sum = NULL;
+                for (int64_t t = 0; t < taps; t++) {
+                        lg_tensor *y =
+                                lg_conv2d(lg_select(padded, 2, i + t), lg_select(w, 2, t), NULL, .padding = padding);
+                        sum = sum ? lg_add(sum, y) : y;
+                }
+                planes[i] = lg_unsqueeze(sum, 2);
+        }
+        return lg_cat(LG_LIST_OF(depth + 2 * padding - taps + 1, planes), 2);
+}
+
+/* Volumes that are gathered in several parts, one of a sample, one of several samples; other dtypes. */
+TEST_CASE(volumes_in_parts)
+{
+        static const lg_shape shapes[] = {{.ndim = 5, .size = {1, 16, 13, 48, 48}},
+                                          {.ndim = 5, .size = {5, 16, 4, 40, 36}}};
+        for (int s = 0; s < 2; s++) {
+                lg_ctx *c = open_ctx();
+                lg_tensor *x = lg_set_requires_grad(lg_normal(c, 0, 1, shapes[s]), true);
+                lg_tensor *w = lg_set_requires_grad(lg_normal(c, 0, 0.1, LG_SHAPE(8, 16, 3, 3, 3)), true);
+                lg_tensor *y = lg_conv3d(x, w, NULL, .padding = 1), *z = by_slices(x, w, 1);
+                lg_tensor *g = lg_normal(c, 0, 1, lg_shape_of(y)), *got[2], *wanted[2];
+                assert_near(lg_item(lg_amax(lg_abs(lg_sub(y, z)))), 0, 1e-4);
+                lg_grad(LG_LIST(y), LG_LIST(x, w), .grads = LG_LIST(g), .result = got);
+                lg_grad(LG_LIST(z), LG_LIST(x, w), .grads = LG_LIST(g), .result = wanted);
+                assert_near(lg_item(lg_amax(lg_abs(lg_sub(got[0], wanted[0])))), 0, 1e-4);
+                assert_near(lg_item(lg_amax(lg_abs(lg_sub(got[1], wanted[1])))), 0, 1e-2);
+                static const lg_dtype dtypes[] = {LG_F64, LG_F16, LG_BF16};
+                static const double limits[] = {1e-4, 2e-2, 1e-1};
+                for (int d = 0; d < 3; d++) {
+                        lg_tensor *other = lg_conv3d(lg_cast(x, dtypes[d]), lg_cast(w, dtypes[d]), NULL, .padding = 1);
+                        assert_int_equal(lg_dtype_of(other), dtypes[d]);
+                        assert_near(lg_item(lg_amax(lg_abs(lg_sub(lg_cast(other, LG_F32), y)))), 0, limits[d]);
+                }
+                assert_ok(c);
+                lg_close(c);
+        }
+}
+
+TEST_CASE(volumes_that_are_empty_or_wrong)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3, 4, 5, 6)), *w = lg_ones(c, LG_SHAPE(4, 3, 2, 2, 2));
+        assert_shape(lg_conv3d(lg_zeros(c, LG_SHAPE(0, 3, 4, 5, 6)), w, NULL), LG_SHAPE(0, 4, 3, 4, 5));
+        lg_tensor *b = lg_from(c, ((float[]){1, 2}), LG_SHAPE(2)), *none = lg_zeros(c, LG_SHAPE(1, 0, 2, 1, 1));
+        assert_list(lg_conv3d(none, lg_zeros(c, LG_SHAPE(2, 0, 2, 1, 1)), b, .paddings = LG_TRIPLE(1, 0, 0)), 0, 1, 1,
+                    1, 2, 2, 2);
+        assert_list(lg_conv3d(lg_zeros(c, LG_SHAPE(1, 1, 0, 1, 1)), lg_ones(c, LG_SHAPE(2, 1, 2, 1, 1)), b,
+                              .paddings = LG_TRIPLE(1, 0, 0)),
+                    0, 1, 2);
+        assert_ok(c);
+        assert_fails(c, lg_conv3d(lg_ones(c, LG_SHAPE(3, 4)), w, NULL), LG_ERR_SHAPE,
+                     "(N, C, D, H, W) or (C, D, H, W)");
+        assert_fails(c, lg_conv3d(x, lg_ones(c, LG_SHAPE(4, 3, 2, 2)), NULL), LG_ERR_SHAPE, "KD, KH, KW");
+        assert_fails(c, lg_conv3d(x, w, lg_ones(c, LG_SHAPE(3))), LG_ERR_SHAPE, "conv3d: b is");
+        assert_fails(c, lg_conv3d(lg_ones(c, LG_SHAPE(2, 4, 5, 6, 3)), w, NULL), LG_ERR_SHAPE,
+                     "LG_DIMS(0, 4, 1, 2, 3)");
+        assert_fails(c, lg_conv3d(x, w, NULL, .strides = LG_TRIPLE(0, 1, 1)), LG_ERR_ARGUMENT, "stride is 0");
+        assert_fails(c, lg_conv3d(x, w, NULL, .dilations = LG_TRIPLE(4, 1, 1)), LG_ERR_SHAPE,
+                     "a kernel of 2 with dilation 4");
+        assert_fails(c, lg_conv_transpose3d(x, w, NULL), LG_ERR_SHAPE, "w takes 4 channels");
+        assert_fails(c,
+                     lg_conv_transpose3d(lg_ones(c, LG_SHAPE(1, 4, 2, 2, 2)), w, NULL,
+                                         .output_paddings = LG_TRIPLE(1, 0, 0)),
+                     LG_ERR_ARGUMENT, "output_padding is 1");
+        lg_close(c);
+}
 
 /* ---- layouts and dtypes ---- */
 

@@ -30,9 +30,79 @@ static lg_tensor *signals(lg_tensor *x)
         ROW(adaptive_max, lg_adaptive_max_pool2d(x, 0, .sizes = LG_PAIR(4, 3)), 2, 2, 6, 5)                            \
         ROW(max_1d, lg_max_pool1d(signals(x), 2, .stride = 1), 2, 2, 6, 5)                                             \
         ROW(avg_1d, lg_avg_pool1d(signals(x), 3, .stride = 2, .padding = 1), 2, 2, 6, 5)                               \
-        ROW(adaptive_avg_1d, lg_adaptive_avg_pool1d(lg_select(signals(x), 0, 0), 3), 2, 2, 6, 5)
+        ROW(adaptive_avg_1d, lg_adaptive_avg_pool1d(lg_select(signals(x), 0, 0), 3), 2, 2, 6, 5)                       \
+        ROW(adaptive_max_1d, lg_adaptive_max_pool1d(signals(x), 3), 2, 2, 6, 5)                                        \
+        ROW(max_3d, lg_max_pool3d(x, 2), 2, 2, 5, 4, 6)                                                                \
+        ROW(max_3d_3_2_1, lg_max_pool3d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true), 2, 2, 5, 4, 6)            \
+        ROW(max_3d_triples,                                                                                            \
+            lg_max_pool3d(x, 0, .kernels = LG_TRIPLE(3, 2, 1), .strides = LG_TRIPLE(1, 2, 3),                          \
+                          .paddings = LG_TRIPLE(1, 0, 0), .dilations = LG_TRIPLE(1, 2, 1)),                            \
+            2, 2, 5, 4, 6)                                                                                             \
+        ROW(max_3d_alone, lg_max_pool3d(lg_select(x, 0, 0), 0, .kernels = LG_TRIPLE(2, 1, 3)), 2, 2, 5, 4, 6)          \
+        ROW(avg_3d, lg_avg_pool3d(x, 2), 2, 2, 5, 4, 6)                                                                \
+        ROW(avg_3d_3_2_1, lg_avg_pool3d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true), 2, 2, 5, 4, 6)            \
+        ROW(avg_3d_no_count,                                                                                           \
+            lg_avg_pool3d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true, .no_count_padding = true), 2, 2, 5, 4,   \
+            6)                                                                                                         \
+        ROW(avg_3d_divisor, lg_avg_pool3d(x, 0, .kernels = LG_TRIPLE(2, 3, 1), .divisor = 5), 2, 2, 5, 4, 6)           \
+        ROW(adaptive_avg_3d, lg_adaptive_avg_pool3d(x, 0, .sizes = LG_TRIPLE(3, 5, 4)), 2, 2, 5, 4, 6)                 \
+        ROW(adaptive_avg_3d_1, lg_adaptive_avg_pool3d(lg_select(x, 0, 0), 1), 2, 2, 5, 4, 6)                           \
+        ROW(adaptive_max_3d, lg_adaptive_max_pool3d(x, 0, .sizes = LG_TRIPLE(3, 2, 4)), 2, 2, 5, 4, 6)
 
 GOLDEN_TEST(as_pytorch_computes_it, "pool.txt", golden_input, ROWS);
+
+/* The places in volumes, (plane * height + row) * width + column, of the first of equals in row-major order. */
+TEST_CASE(indices_in_volumes)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *i = NULL, *x = lg_zeros(c, LG_SHAPE(2, 3, 5, 4, 6));
+        lg_copy_(lg_select(lg_select(lg_select(x, 2, 3), 2, 1), 2, 2), lg_ones(c, LG_SHAPE(2, 3)));
+        lg_copy_(lg_select(lg_select(lg_select(x, 2, 3), 2, 2), 2, 0), lg_ones(c, LG_SHAPE(2, 3)));
+        lg_tensor *y = lg_adaptive_max_pool3d(x, 1, .indices = &i);
+        assert_list(y, 0, 1, 1, 1, 1, 1, 1);
+        assert_int_equal(lg_dtype_of(i), LG_I64);
+        assert_list(i, 0, 80, 80, 80, 80, 80, 80);
+        x = lg_normal(c, 0, 1, LG_SHAPE(2, 3, 5, 4, 6));
+        y = lg_max_pool3d(x, 3, .stride = 2, .padding = 1, .indices = &i);
+        assert_shape(i, lg_shape_of(y));
+        double v[200];
+        int64_t n = read_all(y, v, 200);
+        lg_tensor *at = lg_gather(lg_reshape(x, LG_SHAPE(2, 3, 120)), 2, lg_reshape(i, LG_SHAPE(2, 3, -1)));
+        assert_values(lg_reshape(at, lg_shape_of(y)), v, n, 0);
+        lg_tensor *alone = lg_max_pool3d(lg_select(x, 0, 1), 2, .indices = &i);
+        assert_shape(alone, LG_SHAPE(3, 2, 2, 3));
+        assert_shape(i, LG_SHAPE(3, 2, 2, 3));
+        assert_list(lg_adaptive_max_pool1d(lg_from(c, ((float[]){3, 1, 2, 7}), LG_SHAPE(1, 4)), 2, .indices = &i), 0, 3,
+                    7);
+        assert_list(i, 0, 0, 3);
+        assert_ok(c);
+        lg_close(c);
+}
+
+TEST_CASE(volumes_of_other_dtypes_and_sizes)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 3, 4, 6, 5), .dtype = LG_F64), *i;
+        double v[400];
+        int64_t n = read_all(lg_max_pool3d(x, 2), v, 400);
+        assert_values(lg_max_pool3d(lg_cast(x, LG_F16), 2), v, n, 2e-3);
+        n = read_all(lg_avg_pool3d(x, 3, .padding = 1), v, 400);
+        lg_tensor *half = lg_avg_pool3d(lg_cast(x, LG_BF16), 3, .padding = 1);
+        assert_int_equal(lg_dtype_of(half), LG_BF16);
+        assert_values(half, v, n, 1e-2);
+        assert_shape(lg_max_pool3d(lg_zeros(c, LG_SHAPE(0, 2, 4, 4, 4)), 2, .indices = &i), LG_SHAPE(0, 2, 2, 2, 2));
+        assert_shape(lg_avg_pool3d(lg_zeros(c, LG_SHAPE(0, 2, 4, 4, 4)), 2), LG_SHAPE(0, 2, 2, 2, 2));
+        assert_shape(lg_adaptive_avg_pool3d(lg_zeros(c, LG_SHAPE(2, 0, 4, 4, 4)), 3), LG_SHAPE(2, 0, 3, 3, 3));
+        assert_ok(c);
+        assert_fails(c, lg_max_pool3d(lg_zeros(c, LG_SHAPE(2, 3, 4)), 2), LG_ERR_SHAPE, "(N, C, D, H, W)");
+        assert_fails(c, lg_max_pool3d(x, 5), LG_ERR_SHAPE, "max_pool3d: x is");
+        assert_fails(c, lg_max_pool3d(x, 0), LG_ERR_ARGUMENT, "max_pool3d: kernel 0");
+        assert_fails(c, lg_avg_pool3d(x, 2, .paddings = LG_TRIPLE(2, 0, 0)), LG_ERR_ARGUMENT, "half of kernel 2");
+        assert_fails(c, lg_avg_pool3d(x, 2, .divisor = -1), LG_ERR_ARGUMENT, "divisor -1");
+        assert_fails(c, lg_adaptive_avg_pool3d(x, 0), LG_ERR_ARGUMENT, "0 of 4 pixels");
+        assert_fails(c, lg_max_pool3d(lg_zeros(c, LG_SHAPE(1, 2, 0, 4, 4)), 2), LG_ERR_SHAPE, "may be empty");
+        lg_close(c);
+}
 
 /* The places that PyTorch names: row * width + column. */
 TEST_CASE(indices)

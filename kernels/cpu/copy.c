@@ -4,6 +4,8 @@
 
 #define CHUNK 1024
 #define LONG_ROW 256
+#define SHORT_BYTES 16     /* least bytes of a short row that is copied as such */
+#define BAND 64            /* short rows that are copied at once */
 #define LINE 64            /* bytes of a cache line */
 #define RUN 256            /* bytes of each run of the input that a transposition reads at once */
 #define STREAMED (1 << 25) /* bytes of a result that is too large for caches to keep until it is read */
@@ -210,6 +212,37 @@ static void copy_turned(lg_queue *q, const job *j, int d)
         lg_parallel(q, p.rest.count * p.bands, lg_grain(band), turn_bands, &p);
 }
 
+/* ---- rows that are contiguous in both, but short ---- */
+
+/* Copies one of the parts into which the last but one dimension is divided: up to BAND rows. */
+static void copy_band(const job *j, int64_t part)
+{
+        const lg_walk *w = &j->walk;
+        const int64_t inner = w->ndim - 1, all = w->shape[inner - 1], bands = lg_ceil_div(all, BAND);
+        const int64_t size = (int64_t)j->out_size, bytes = w->shape[inner] * size, first = part % bands * BAND;
+        const int64_t start = (part / bands * all + first) * w->shape[inner], rows = lg_least(BAND, all - first);
+        const int64_t out_step = w->strides[0][inner - 1] * size, in_step = w->strides[1][inner - 1] * size;
+        int64_t at[LG_MAX_DIMS];
+        char *out = j->out + lg_walk_seek(w, 0, start, at) * size;
+        const char *in = j->in + lg_walk_seek(w, 1, start, at) * size;
+        for (int64_t r = 0; r < rows; r++, out += out_step, in += in_step) {
+                int64_t b = 0;
+                for (; b + LINE <= bytes; b += LINE)
+                        put_line(out + b, in + b, false);
+                if (b < bytes)
+                        memcpy(out + b, in + b, (size_t)(bytes - b));
+        }
+}
+LG_EACH(copy_bands, copy_band)
+
+static bool has_short_rows(const job *j)
+{
+        const lg_walk *w = &j->walk;
+        const int inner = w->ndim - 1;
+        return inner > 0 && !j->load && w->strides[0][inner] == 1 && w->strides[1][inner] == 1 &&
+               w->shape[inner] < LONG_ROW && w->shape[inner] * (int64_t)j->out_size >= SHORT_BYTES;
+}
+
 bool LG_CPU(copy)(lg_queue *q, const lg_copy_args *a)
 {
         job j = {
@@ -228,6 +261,12 @@ bool LG_CPU(copy)(lg_queue *q, const lg_copy_args *a)
                 return true;
         }
         int inner = w->ndim - 1;
+        if (has_short_rows(&j)) {
+                const int64_t all = w->shape[inner - 1], row = w->shape[inner];
+                lg_parallel(q, w->count / (all * row) * lg_ceil_div(all, BAND), lg_grain(lg_least(all, BAND) * row),
+                            copy_bands, &j);
+                return true;
+        }
         bool rows = w->ndim == 1 || w->shape[inner] >= LONG_ROW;
         j.out_dense = rows && (w->strides[0][inner] == 1 || w->shape[inner] == 1);
         j.in_dense = rows && (w->strides[1][inner] == 1 || w->shape[inner] == 1);

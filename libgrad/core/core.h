@@ -327,10 +327,15 @@ static inline int64_t lg__whole_option(int64_t given, int64_t otherwise)
 {
         return given == LG_ZERO_INT ? 0 : given == 0 ? otherwise : given;
 }
-/* Returns `pair` if it was given, else (both, both). */
-static inline lg_pair lg__sides(lg_pair pair, int64_t both)
+/* Returns `sides` if they were given, else (each, each, each). */
+static inline lg_triple lg__sides(lg_triple sides, int64_t each)
 {
-        return pair.given ? pair : LG_PAIR(both, both);
+        return sides.given ? sides : LG_TRIPLE(each, each, each);
+}
+/* Returns the pair, if it was given, as a triple of depth 1. */
+static inline lg_triple lg__deepened(lg_pair p)
+{
+        return (lg_triple){.given = p.given, .d = 1, .h = p.h, .w = p.w};
 }
 
 /* Returns the index, from 0 to n - 1, of the element that padding copies to position i of a dimension whose own

@@ -61,6 +61,11 @@ enum {
         LG__ADDS = 32      /* adds to input 0 in place; the result aliases input 0 */
 };
 
+/* Geometry of one side of a convolution or pooling, as in lg_conv_geometry. */
+typedef struct lg__side {
+        int64_t in, kernel, out, stride, padding, dilation;
+} lg__side;
+
 /* ---- attributes: lists of typed fields, which define the struct of an op's attributes and its description ---- */
 
 /* Types of fields, as TYPE(name, C type): first numbers, then all types. */
@@ -78,7 +83,8 @@ enum {
         TYPE(device, lg_device)                                                                                        \
         TYPE(dims, lg_dims)                                                                                            \
         TYPE(shape, lg_shape)                                                                                          \
-        TYPE(geometry, lg_conv_geometry)
+        TYPE(geometry, lg_conv_geometry)                                                                               \
+        TYPE(side, lg__side)
 #define LG__TYPE(of, type) LG__FIELD_##of,
 typedef enum lg__field_type { LG__FIELD_TYPES(LG__TYPE) } lg__field_type;
 #undef LG__TYPE
@@ -270,6 +276,13 @@ static inline lg_shape lg__input_shape(const lg__vjp *v, int i)
 /* Returns the end of an error message about x, which is not (N, C, ...) with `spaces` spatial dimensions and
  * `channels` channels: the call that fixes x, if its sizes suggest one, else "". */
 const char *lg__layout_hint(const lg_tensor *x, int spaces, int64_t channels);
+/* Text "(N, C, H, W) or (C, H, W)", and the same for signals and volumes, by the number of spatial dimensions. */
+static inline const char *lg__images_text(int spaces)
+{
+        return spaces == 1   ? "(N, C, L) or (C, L)"
+               : spaces == 2 ? "(N, C, H, W) or (C, H, W)"
+                             : "(N, C, D, H, W) or (C, D, H, W)";
+}
 /* Returns relu(lg_linear(x, w, b)), computed by one op. */
 lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b);
 /* Operations fused after a convolution: scale and shift per output channel (batch norm in evaluation; both or
@@ -281,12 +294,12 @@ typedef struct lg__conv_epilogue {
 /* Union of the options of all convolution functions; options that a function does not have are zero. */
 typedef struct lg__conv_options {
         int64_t stride, padding, dilation, groups, output_padding;
-        lg_pair strides, paddings, dilations, output_paddings;
+        lg_triple strides, paddings, dilations, output_paddings;
 } lg__conv_options;
-/* Returns relu(conv * scale + shift + residual), where conv is lg_conv1d() if `signal`, else lg_conv2d(). While the
- * context records, scale and shift must be NULL, and the residual is added by an op of its own. */
-lg_tensor *lg__conv_with_epilogue(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal,
-                                  const lg__conv_options *options, const lg__conv_epilogue *epilogue);
-lg_tensor *lg__conv_transpose2d(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg__conv_options *options);
+/* Returns relu(conv * scale + shift + residual), where conv is the convolution of `spaces` spatial dimensions, 1 to 3.
+ * While the context records, scale and shift must be NULL, and the residual is added by an op of its own. */
+lg_tensor *lg__conv_with_epilogue(lg_tensor *x, lg_tensor *w, lg_tensor *b, int spaces, const lg__conv_options *options,
+                                  const lg__conv_epilogue *epilogue);
+lg_tensor *lg__conv_transpose(lg_tensor *x, lg_tensor *w, lg_tensor *b, int spaces, const lg__conv_options *options);
 
 #endif

@@ -274,6 +274,12 @@ static void write_geometry(writer *w, const lg_conv_geometry *g)
                 write(w, ", groups %lld", (long long)g->groups);
 }
 
+static void write_side(writer *w, const lg__side *s)
+{
+        write(w, "kernel %lld, stride %lld, padding %lld, dilation %lld", (long long)s->kernel, (long long)s->stride,
+              (long long)s->padding, (long long)s->dilation);
+}
+
 static const struct {
         size_t bytes, align;
 } types[] = {
@@ -283,7 +289,7 @@ static const struct {
 };
 
 /* Returns the field's value as a number. For a field that is not a number, returns a value that differs from its
- * default, so that the field is always printed. */
+ * default, so that the field is printed, except for a side that is not there. */
 static double number_of(const lg__field *f, const void *p)
 {
 #define TYPE(of, in_c)                                                                                                 \
@@ -291,6 +297,8 @@ static double number_of(const lg__field *f, const void *p)
                 return (double)*(const in_c *)p;
         LG__NUMBER_TYPES(TYPE)
 #undef TYPE
+        if (f->type == LG__FIELD_side && ((const lg__side *)p)->kernel == 0)
+                return f->usual;
         return f->usual + 1;
 }
 
@@ -301,6 +309,8 @@ static void write_value(writer *w, const lg__field *f, const void *p)
                 write(w, "%s%s", f->name, f->type == LG__FIELD_bool ? "" : " ");
         if (f->type == LG__FIELD_geometry)
                 write_geometry(w, p);
+        else if (f->type == LG__FIELD_side)
+                write_side(w, p);
         else if (f->type == LG__FIELD_reduction)
                 write(w, "%s", reductions[*(const lg_reduction *)p & 3]);
         else if (f->type == LG__FIELD_dtype)

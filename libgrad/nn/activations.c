@@ -104,24 +104,18 @@ lg_module *lg_nn_relu(lg_ctx *c)
 }
 
 FORWARD(dropout, lg_dropout(x, n->a, .training = lg_is_training(m)))
-FORWARD(dropout2d, lg_feature_dropout(x, n->a, .training = lg_is_training(m)))
+FORWARD(channels, lg_feature_dropout(x, n->a, .training = lg_is_training(m)))
 
-static lg_module *new_dropout(lg_ctx *c, const char *op, const char *kind, lg_forward_fn *forward, double p)
-{
-        if (lg__ok(c) && !(p >= 0 && p <= 1))
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: p is %g, not in [0, 1]", op, p);
-        return lg__module_with(c, kind, forward, &(numbers){p, 0}, sizeof(numbers));
-}
-
-lg_module *lg_nn_dropout(lg_ctx *c, double p)
-{
-        return new_dropout(c, "lg_nn_dropout", "Dropout", forward_dropout, p);
-}
-
-lg_module *lg_nn_dropout2d(lg_ctx *c, double p)
-{
-        return new_dropout(c, "lg_nn_dropout2d", "Dropout2d", forward_dropout2d, p);
-}
+#define DROPOUT(name, type, forward)                                                                                   \
+        lg_module *lg_nn_##name(lg_ctx *c, double p)                                                                   \
+        {                                                                                                              \
+                if (lg__ok(c) && !(p >= 0 && p <= 1))                                                                  \
+                        return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_" #name ": p is %g, not in [0, 1]", p);             \
+                return lg__module_with(c, type, forward, &(numbers){p, 0}, sizeof(numbers));                           \
+        }
+DROPOUT(dropout, "Dropout", forward_dropout)
+DROPOUT(dropout2d, "Dropout2d", forward_channels)
+DROPOUT(dropout3d, "Dropout3d", forward_channels)
 
 /* Computes PReLU: x where x > 0, else w x, with one weight for each channel (dimension 1 of x) or one for all. */
 static lg_tensor *compose_prelu(const lg__call *call)

@@ -1,17 +1,20 @@
-/* conv.c - Conv1d, Conv2d, ConvTranspose2d. */
+/* conv.c - Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d. */
 #include <math.h>
+#include <string.h>
 #include "graph/op.h"
 #include "nn.h"
 
 typedef struct conv {
         int64_t in, out;
         bool transposed;
-        int spaces;            /* spatial dimensions, 1 or 2 */
-        lg_pair kernel;        /* size of the kernel; its height is 1 if spaces is 1 */
+        int spaces;            /* spatial dimensions, 1 to 3 */
+        lg_triple kernel;      /* size of the kernel; the depth is 1 if spaces is below 3, the height if it is 1 */
         lg__conv_options each; /* options of the op; groups is resolved (at least 1) */
         bool no_bias;
         lg_dtype dtype;
         lg_device device;
+        lg_pad_mode mode;
+        int64_t pads[6]; /* padding by lg_pad(), unless the mode is LG_PAD_CONSTANT */
 } conv;
 
 static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
@@ -19,11 +22,15 @@ static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
         const conv *k = m->user;
         lg_tensor *w = m->parts->tensor, *b = m->parts->next ? m->parts->next->tensor : NULL;
         if (k->transposed)
-                return lg__conv_transpose2d(x, w, b, &k->each);
+                return lg__conv_transpose(x, w, b, k->spaces, &k->each);
+        if (k->mode != LG_PAD_CONSTANT && x->at.shape.ndim > k->spaces)
+                x = lg_pad(x, LG_INTS_OF(2 * k->spaces, k->pads), .mode = k->mode);
+        if (!x)
+                return NULL;
         lg__conv_epilogue e = {.residual = epilogue.plus, .relu = epilogue.relu};
         if (epilogue.norm && !lg__norm_affine(epilogue.norm, lg_promote(x->at.dtype, w->at.dtype), &e.scale, &e.shift))
                 return NULL;
-        return lg__conv_with_epilogue(x, w, b, k->spaces == 1, &k->each, &e);
+        return lg__conv_with_epilogue(x, w, b, k->spaces, &k->each, &e);
 }
 
 /* Draws PyTorch's initial values, first the weight, then the bias: uniform in +-1/sqrt(fan_in), where fan_in is the
@@ -31,24 +38,42 @@ static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
 static bool fill(lg_module *m, const void *options)
 {
         const conv *k = options;
-        const int64_t h = k->kernel.h, w = k->kernel.w;
+        const int64_t d = k->kernel.d, h = k->kernel.h, w = k->kernel.w;
         int64_t rows = k->transposed ? k->in : k->out, columns = (k->transposed ? k->out : k->in) / k->each.groups;
-        lg_shape shape = k->spaces == 1 ? LG_SHAPE(rows, columns, w) : LG_SHAPE(rows, columns, h, w);
+        lg_shape shape = k->spaces == 1   ? LG_SHAPE(rows, columns, w)
+                         : k->spaces == 2 ? LG_SHAPE(rows, columns, h, w)
+                                          : LG_SHAPE(rows, columns, d, h, w);
         m->convolves = true;
-        double fan_in = (double)columns * (double)h * (double)w; /* a double, since int64_t may overflow */
+        double fan_in = (double)columns * (double)d * (double)h * (double)w; /* a double, since int64_t may overflow */
         double bound = fan_in > 0 ? 1 / sqrt(fan_in) : 0;
         return lg__module_uniform(m, "weight", bound, shape, k->dtype, k->device) &&
                (k->no_bias || lg__module_uniform(m, "bias", bound, LG_SHAPE(k->out), k->dtype, k->device));
 }
 
-/* Sets *pair to (both, both) unless the pair was given. Returns false with an error if a side is below `least`. */
-static bool choose(lg_ctx *c, const char *op, const char *name, int64_t both, int64_t least, lg_pair *pair)
+/* Sets the sides to `each` unless they were given. Returns false with an error if one is below `least`. */
+static bool choose(lg_ctx *c, const char *op, const char *name, int64_t each, int64_t least, lg_triple *sides)
 {
-        *pair = lg__sides(*pair, both);
-        if (pair->h >= least && pair->w >= least)
+        *sides = lg__sides(*sides, each);
+        if (sides->d >= least && sides->h >= least && sides->w >= least)
                 return true;
         return lg__fail(c, LG_ERR_ARGUMENT, "%s: a %s of %lld x %lld; sides must be %lld or more", op, name,
-                        (long long)pair->h, (long long)pair->w, (long long)least);
+                        (long long)(sides->h < least   ? sides->h
+                                    : sides->d < least ? sides->d
+                                                       : sides->h),
+                        (long long)sides->w, (long long)least);
+}
+
+/* Replaces the padding of the op by lg_pad(). */
+static bool set_mode(lg_ctx *c, const char *op, conv *k)
+{
+        const lg_triple p = k->each.paddings;
+        if (k->mode < LG_PAD_CONSTANT || k->mode > LG_PAD_CIRCULAR)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: padding_mode is %d; it is an lg_pad_mode", op, (int)k->mode);
+        if (k->mode == LG_PAD_CONSTANT)
+                return true;
+        memcpy(k->pads, (int64_t[]){p.w, p.w, p.h, p.h, p.d, p.d}, sizeof k->pads);
+        k->each.paddings = LG_TRIPLE(0, 0, 0);
+        return true;
 }
 
 /* Resolves and checks the kernel size and the op's options in k, and makes the module. */
@@ -61,7 +86,11 @@ static lg_module *make(lg_ctx *c, const char *op, const char *type, conv k, int6
             !choose(c, op, "dilation", lg__whole_option(e->dilation, 1), 1, &e->dilations) ||
             !choose(c, op, "output_padding", lg__whole_option(e->output_padding, 0), 0, &e->output_paddings))
                 return NULL;
+        if (!set_mode(c, op, &k))
+                return NULL;
         const int64_t groups = e->groups = lg__whole_option(e->groups, 1);
+        if (k.spaces < 3)
+                k.kernel.d = 1;
         if (k.spaces == 1)
                 k.kernel.h = 1;
         if (k.in < 1 || k.out < 1 || groups < 1 || k.in % groups || k.out % groups)
@@ -77,18 +106,29 @@ static lg_module *make(lg_ctx *c, const char *op, const char *type, conv k, int6
 }
 
 #define NUMBERS .stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups
-#define PAIRS .strides = o.strides, .paddings = o.paddings, .dilations = o.dilations
-#define CONVOLUTION(of, type, dims, is_transposed, side, ...)                                                          \
+#define SIDES(as) .strides = as(o.strides), .paddings = as(o.paddings), .dilations = as(o.dilations)
+#define ADDED .output_padding = o.output_padding
+#define AS_IT_IS(triple) triple
+#define EACH(...)                                                                                                      \
+        {                                                                                                              \
+                __VA_ARGS__                                                                                            \
+        }
+#define CONVOLUTION(of, type, dims, is_transposed, side, each, ...)                                                    \
         lg_module *lg_nn_##of##_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,                               \
                                      const lg_##of##_layer_options *options)                                           \
         {                                                                                                              \
                 lg_##of##_layer_options o;                                                                             \
                 if (!lg__take(c, "lg_nn_" #of, options, &o, sizeof o))                                                 \
                         return NULL;                                                                                   \
-                const conv k = {in, out, is_transposed, dims, side, {__VA_ARGS__}, o.no_bias, o.dtype, o.device};      \
+                const conv k = {in, out, is_transposed, dims, side, each, o.no_bias, o.dtype, o.device, __VA_ARGS__};  \
                 return make(c, "lg_nn_" #of, type, k, kernel);                                                         \
         }
-CONVOLUTION(conv1d, "Conv1d", 1, false, (lg_pair){.given = 0}, NUMBERS)
-CONVOLUTION(conv2d, "Conv2d", 2, false, o.kernels, NUMBERS, PAIRS)
-CONVOLUTION(conv_transpose2d, "ConvTranspose2d", 2, true, o.kernels, NUMBERS, PAIRS, .output_padding = o.output_padding,
-            .output_paddings = o.output_paddings)
+CONVOLUTION(conv1d, "Conv1d", 1, false, (lg_triple){.given = 0}, EACH(NUMBERS), .mode = o.padding_mode)
+CONVOLUTION(conv2d, "Conv2d", 2, false, lg__deepened(o.kernels), EACH(NUMBERS, SIDES(lg__deepened)),
+            .mode = o.padding_mode)
+CONVOLUTION(conv3d, "Conv3d", 3, false, o.kernels, EACH(NUMBERS, SIDES(AS_IT_IS)), .mode = o.padding_mode)
+CONVOLUTION(conv_transpose1d, "ConvTranspose1d", 1, true, (lg_triple){.given = 0}, EACH(NUMBERS, ADDED), )
+CONVOLUTION(conv_transpose2d, "ConvTranspose2d", 2, true, lg__deepened(o.kernels),
+            EACH(NUMBERS, SIDES(lg__deepened), ADDED, .output_paddings = lg__deepened(o.output_paddings)), )
+CONVOLUTION(conv_transpose3d, "ConvTranspose3d", 3, true, o.kernels,
+            EACH(NUMBERS, SIDES(AS_IT_IS), ADDED, .output_paddings = o.output_paddings), )

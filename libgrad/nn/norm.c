@@ -1,4 +1,4 @@
-/* norm.c - BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm, GroupNorm. */
+/* norm.c - BatchNorm and InstanceNorm of 1 to 3 dimensions, LayerNorm, RMSNorm, GroupNorm. */
 #include "graph/op.h"
 #include "group/group.h"
 #include "nn.h"
@@ -12,7 +12,7 @@ static lg_tensor *tensor(const lg_module *m, const char *name)
 
 typedef struct batch {
         int64_t channels;
-        int spaces;     /* spatial dimensions, 1 or 2 */
+        int spaces;     /* spatial dimensions, 1 to 3 */
         uint64_t group; /* id of the group whose ranks share statistics; 0: none */
         lg_batch_norm_layer_options o;
 } batch;
@@ -21,11 +21,11 @@ static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
 {
         const batch *k = m->user;
         lg_tensor *plus = epilogue.plus;
+        static const char *const taken[] = {"(N, C) or (N, C, L)", "(N, C, H, W)", "(N, C, D, H, W)"};
         int ndim = x->at.shape.ndim;
-        if (k->spaces == 2 ? ndim != 4 : ndim != 2 && ndim != 3)
+        if (ndim != k->spaces + 2 && (k->spaces > 1 || ndim != 2))
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s%s", m->type, lg__tensor_text(x).s,
-                                k->spaces == 2 ? "(N, C, H, W)" : "(N, C) or (N, C, L)",
-                                lg__layout_hint(x, k->spaces, k->channels));
+                                taken[k->spaces - 1], lg__layout_hint(x, k->spaces, k->channels));
         const bool alike = plus && lg__shape_equal(plus->at.shape, x->at.shape) && plus->at.dtype == x->at.dtype;
         const bool separate = plus && !alike; /* the sum broadcasts or promotes, so it is a separate op */
         const lg_batch_norm_options o = {.size_ = sizeof o,
@@ -55,7 +55,7 @@ bool lg__norm_is_affine(const lg_module *m, int ndim, int64_t channels)
 {
         const batch *k = m->user;
         return m->forward_epilogue == batch_norm && !m->training && !k->o.no_running && k->channels == channels &&
-               (k->spaces == 2 ? ndim == 4 : ndim == 3);
+               ndim == k->spaces + 2;
 }
 
 bool lg__norm_affine(const lg_module *m, lg_dtype beside, lg_tensor **ret_scale, lg_tensor **ret_shift)
@@ -86,30 +86,29 @@ static bool fill_batch(lg_module *m, const void *options)
                (!running || lg__module_constant(m, LG__BUFFER, "running_var", 1, s, wide, o->device));
 }
 
-static lg_module *make_batch(lg_ctx *c, const char *op, const char *type, batch k,
-                             const lg_batch_norm_layer_options *options)
+static lg_module *make_batch(lg_ctx *c, const char *op, const char *type, lg_forward_fn *forward, batch k)
 {
-        if (!lg__take(c, op, options, &k.o, sizeof k.o))
-                return NULL;
         if (k.channels < 1)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld channels; 1 or more", op, (long long)k.channels);
         if (!lg__module_dtype(c, op, k.o.dtype))
                 return NULL;
-        return lg__module_set_epilogues(lg__module_build(c, type, NULL, &k, sizeof k, fill_batch, &k), batch_norm,
-                                        LG__EPILOGUE_SUM | LG__EPILOGUE_RELU);
+        return lg__module_build(c, type, forward, &k, sizeof k, fill_batch, &k);
 }
 
-lg_module *lg_nn_batch_norm1d_with(lg_ctx *c, int64_t channels, const lg_batch_norm_layer_options *options)
-{
-        batch k = {.channels = channels, .spaces = 1};
-        return make_batch(c, "lg_nn_batch_norm1d", "BatchNorm1d", k, options);
-}
-
-lg_module *lg_nn_batch_norm2d_with(lg_ctx *c, int64_t channels, const lg_batch_norm_layer_options *options)
-{
-        batch k = {.channels = channels, .spaces = 2};
-        return make_batch(c, "lg_nn_batch_norm2d", "BatchNorm2d", k, options);
-}
+#define BATCH_NORM(dims)                                                                                               \
+        lg_module *lg_nn_batch_norm##dims##d_with(lg_ctx *c, int64_t channels,                                         \
+                                                  const lg_batch_norm_layer_options *options)                          \
+        {                                                                                                              \
+                static const char name[] = "lg_nn_batch_norm" #dims "d";                                               \
+                batch k = {.channels = channels, .spaces = dims};                                                      \
+                lg_module *m = lg__take(c, name, options, &k.o, sizeof k.o)                                            \
+                                       ? make_batch(c, name, "BatchNorm" #dims "d", NULL, k)                           \
+                                       : NULL;                                                                         \
+                return lg__module_set_epilogues(m, batch_norm, LG__EPILOGUE_SUM | LG__EPILOGUE_RELU);                  \
+        }
+BATCH_NORM(1)
+BATCH_NORM(2)
+BATCH_NORM(3)
 
 bool lg__norm_is_shared(const lg_module *m)
 {
@@ -128,6 +127,66 @@ bool lg_sync_batch_norm(lg_module *m, lg_group *g)
 }
 
 /* ---- norms within a sample ---- */
+
+/* Moves a running statistic towards the mean over the samples of `now` (N, C), unrecorded. */
+static bool follow(const batch *k, lg_tensor *running, lg_tensor *now)
+{
+        lg_tensor *to = lg_cast(lg_mean(now, .dims = LG_DIMS(0)), running->at.dtype);
+        return lg_add_(running, lg_mul_scalar(lg_sub(to, running), lg__option(k->o.momentum, 0.1)));
+}
+
+static lg_tensor *instance_norm(lg_module *m, lg_list inputs, void *user)
+{
+        const batch *k = user;
+        const lg_dims dims = k->spaces == 1 ? LG_DIMS(-1) : k->spaces == 2 ? LG_DIMS(-2, -1) : LG_DIMS(-3, -2, -1);
+        lg_tensor *given = lg__module_input(m, inputs), *x = given, *y;
+        lg_tensor *w = tensor(m, "weight"), *b = tensor(m, "bias");
+        const bool alone = x && x->at.shape.ndim == k->spaces + 1, running = !k->o.no_running;
+        x = alone ? lg_unsqueeze(x, 0) : x;
+        if (!x)
+                return NULL;
+        if (x->at.shape.ndim != k->spaces + 2 || x->at.shape.size[1] != k->channels)
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s with %lld channels%s", m->type,
+                                lg__tensor_text(given).s, lg__images_text(k->spaces), (long long)k->channels,
+                                lg__layout_hint(given, k->spaces, k->channels));
+        if (running && !m->training)
+                y = lg_batch_norm(x, w, b, .running_mean = tensor(m, "running_mean"),
+                                  .running_var = tensor(m, "running_var"), .eps = k->o.eps);
+        else
+                y = lg_instance_norm(x, w, b, .eps = k->o.eps);
+        if (y && running && m->training && !x->ctx->recomputing && lg__shape_numel(x->at.shape))
+                lg_no_grad(x->ctx)
+                {
+                        lg_tensor *wide = lg__widened(x);
+                        if (!follow(k, tensor(m, "running_mean"), lg_mean(wide, .dims = dims)) ||
+                            !follow(k, tensor(m, "running_var"), lg_var(wide, .dims = dims)))
+                                y = NULL;
+                }
+        return alone ? lg_squeeze(y, LG_DIMS(0)) : y;
+}
+
+#define INSTANCE_NORM(dims)                                                                                            \
+        lg_module *lg_nn_instance_norm##dims##d_with(lg_ctx *c, int64_t channels,                                      \
+                                                     const lg_instance_norm_layer_options *options)                    \
+        {                                                                                                              \
+                static const char name[] = "lg_nn_instance_norm" #dims "d";                                            \
+                lg_instance_norm_layer_options o;                                                                      \
+                if (!lg__take(c, name, options, &o, sizeof o))                                                         \
+                        return NULL;                                                                                   \
+                return make_batch(c, name, "InstanceNorm" #dims "d", instance_norm,                                    \
+                                  (batch){channels,                                                                    \
+                                          dims,                                                                        \
+                                          0,                                                                           \
+                                          {.eps = o.eps,                                                               \
+                                           .momentum = o.momentum,                                                     \
+                                           .no_affine = !o.affine,                                                     \
+                                           .no_running = !o.running,                                                   \
+                                           .dtype = o.dtype,                                                           \
+                                           .device = o.device}});                                                      \
+        }
+INSTANCE_NORM(1)
+INSTANCE_NORM(2)
+INSTANCE_NORM(3)
 
 typedef struct last {
         lg_shape shape;

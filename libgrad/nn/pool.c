@@ -1,12 +1,13 @@
-/* pool.c - MaxPool2d, AvgPool2d, AdaptiveAvgPool2d: one op each. */
+/* pool.c - MaxPool, AvgPool, AdaptiveAvgPool and AdaptiveMaxPool of 1 to 3 dimensions, and padding: one op each. */
+#include <string.h>
 #include "nn.h"
 
-/* Defines the record, forward and constructor of a layer of op lg_`of`. The op's options are stored with size_ set to
- * the size of their struct in this library, because lg_`of`_with() checks it. */
-#define POOLING(of, type, op_options)                                                                                  \
+/* Defines the record, forward and constructor of a layer of op lg_`of`, which takes options of type `taken`. The op's
+ * options are stored with size_ set to the size of their struct in this library, because lg_`of`_with() checks it. */
+#define POOLING(of, type, taken, ...)                                                                                  \
         typedef struct of {                                                                                            \
                 int64_t size;                                                                                          \
-                op_options o;                                                                                          \
+                lg_##of##_options o;                                                                                   \
         } of;                                                                                                          \
         static lg_tensor *forward_##of(lg_module *m, lg_list inputs, void *user)                                       \
         {                                                                                                              \
@@ -14,40 +15,67 @@
                 lg_tensor *x = lg__module_input(m, inputs);                                                            \
                 return x ? lg_##of##_with(x, k->size, &k->o) : NULL;                                                   \
         }                                                                                                              \
-        static lg_module *make_##of(lg_ctx *c, of k)                                                                   \
+        lg_module *lg_nn_##of##_with(lg_ctx *c, int64_t size, const taken *options)                                    \
         {                                                                                                              \
+                taken o;                                                                                               \
+                if (!lg__take(c, "lg_nn_" #of, options, &o, sizeof o))                                                 \
+                        return NULL;                                                                                   \
+                of k = {size, {__VA_ARGS__}};                                                                          \
                 k.o.size_ = sizeof k.o;                                                                                \
                 return lg__module_with(c, type, forward_##of, &k, sizeof k);                                           \
         }
-POOLING(max_pool2d, "MaxPool2d", lg_max_pool2d_options)
-POOLING(avg_pool2d, "AvgPool2d", lg_avg_pool2d_options)
-POOLING(adaptive_avg_pool2d, "AdaptiveAvgPool2d", lg_adaptive_avg_pool2d_options)
+#define WINDOWS .stride = o.stride, .padding = o.padding, .ceil_mode = o.ceil_mode
+#define SIDES .kernels = o.kernels, .strides = o.strides, .paddings = o.paddings
+#define COUNTED .no_count_padding = o.no_count_padding
+POOLING(max_pool1d, "MaxPool1d", lg_max_pool1d_layer_options, WINDOWS, .dilation = o.dilation)
+POOLING(max_pool2d, "MaxPool2d", lg_max_pool2d_layer_options, WINDOWS, SIDES, .dilation = o.dilation,
+        .dilations = o.dilations)
+POOLING(max_pool3d, "MaxPool3d", lg_max_pool3d_layer_options, WINDOWS, SIDES, .dilation = o.dilation,
+        .dilations = o.dilations)
+POOLING(avg_pool1d, "AvgPool1d", lg_avg_pool1d_options, WINDOWS, COUNTED)
+POOLING(avg_pool2d, "AvgPool2d", lg_avg_pool2d_options, WINDOWS, SIDES, COUNTED, .divisor = o.divisor)
+POOLING(avg_pool3d, "AvgPool3d", lg_avg_pool3d_options, WINDOWS, SIDES, COUNTED, .divisor = o.divisor)
+POOLING(adaptive_avg_pool2d, "AdaptiveAvgPool2d", lg_adaptive_avg_pool2d_options, .sizes = o.sizes)
+POOLING(adaptive_avg_pool3d, "AdaptiveAvgPool3d", lg_adaptive_avg_pool3d_options, .sizes = o.sizes)
+POOLING(adaptive_max_pool2d, "AdaptiveMaxPool2d", lg_adaptive_avg_pool2d_options, .sizes = o.sizes)
+POOLING(adaptive_max_pool3d, "AdaptiveMaxPool3d", lg_adaptive_avg_pool3d_options, .sizes = o.sizes)
 
-lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_max_pool2d_layer_options *options)
+#define SIGNALS(of, type)                                                                                              \
+        static lg_tensor *forward_##of(lg_module *m, lg_list inputs, void *user)                                       \
+        {                                                                                                              \
+                lg_tensor *x = lg__module_input(m, inputs);                                                            \
+                return x ? lg_##of(x, *(const int64_t *)user) : NULL;                                                  \
+        }                                                                                                              \
+        lg_module *lg_nn_##of(lg_ctx *c, int64_t size)                                                                 \
+        {                                                                                                              \
+                return lg__module_with(c, type, forward_##of, &size, sizeof size);                                     \
+        }
+SIGNALS(adaptive_avg_pool1d, "AdaptiveAvgPool1d")
+SIGNALS(adaptive_max_pool1d, "AdaptiveMaxPool1d")
+
+typedef struct pad {
+        lg_pad_options o;
+        int64_t count, pads[2 * LG_MAX_DIMS];
+} pad;
+
+static lg_tensor *forward_pad(lg_module *m, lg_list inputs, void *user)
 {
-        lg_max_pool2d_layer_options o;
-        if (!lg__take(c, "lg_nn_max_pool2d", options, &o, sizeof o))
+        const pad *k = user;
+        lg_tensor *x = lg__module_input(m, inputs);
+        return x ? lg_pad_with(x, LG_INTS_OF(k->count, k->pads), &k->o) : NULL;
+}
+
+lg_module *lg_nn_pad_with(lg_ctx *c, lg_ints pads, const lg_pad_options *options)
+{
+        pad k = {.count = pads.count};
+        if (!lg__take(c, "lg_nn_pad", options, &k.o, sizeof k.o) ||
+            !lg__list_ok(c, "lg_nn_pad", pads.count, pads.items))
                 return NULL;
-        return make_max_pool2d(c, (max_pool2d){kernel,
-                                               {.stride = o.stride,
-                                                .padding = o.padding,
-                                                .dilation = o.dilation,
-                                                .ceil_mode = o.ceil_mode,
-                                                .kernels = o.kernels,
-                                                .strides = o.strides,
-                                                .paddings = o.paddings,
-                                                .dilations = o.dilations}});
-}
-
-lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_avg_pool2d_options *options)
-{
-        avg_pool2d k = {.size = kernel};
-        return lg__take(c, "lg_nn_avg_pool2d", options, &k.o, sizeof k.o) ? make_avg_pool2d(c, k) : NULL;
-}
-
-lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size, const lg_adaptive_avg_pool2d_options *options)
-{
-        adaptive_avg_pool2d k = {.size = size};
-        return lg__take(c, "lg_nn_adaptive_avg_pool2d", options, &k.o, sizeof k.o) ? make_adaptive_avg_pool2d(c, k)
-                                                                                   : NULL;
+        if (pads.count % 2 || pads.count > 2 * LG_MAX_DIMS)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_pad: %lld pads; they are pairs, one a dimension, at most %d",
+                                (long long)pads.count, LG_MAX_DIMS);
+        if (pads.count)
+                memcpy(k.pads, pads.items, (size_t)pads.count * sizeof *k.pads);
+        k.o.size_ = sizeof k.o;
+        return lg__module_with(c, "Pad", forward_pad, &k, sizeof k);
 }

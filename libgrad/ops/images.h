@@ -1,29 +1,45 @@
-/* images.h - converts signals and single images to batches of images, for convolution and pooling. Private to ops/. */
+/* images.h - converts signals, single images and single volumes to batches, for convolution and pooling; convolution of
+ * volumes. Private to ops/. */
 #ifndef LG_OPS_IMAGES_H
 #define LG_OPS_IMAGES_H
 
 #include "graph/op.h"
 
-/* Returns input 0 of a composite as (N, C, H, W): a signal becomes an image of height 1, a single image a batch of
- * one. Returns NULL and sets an error for other numbers of dimensions. */
-static inline lg_tensor *lg__as_images(const lg__call *call, bool signal)
+/* Sets side d of a geometry, 0 for the height, 1 for the width. */
+static inline void lg__set_side(lg_conv_geometry *g, int d, const lg__side *s)
+{
+        g->in[d] = s->in;
+        g->kernel[d] = s->kernel;
+        g->out[d] = s->out;
+        g->stride[d] = s->stride;
+        g->padding[d] = s->padding;
+        g->dilation[d] = s->dilation;
+}
+
+/* Returns input 0 of a composite as (N, C, H, W), or for 3 spatial dimensions as (N, C, D, H, W): a signal becomes an
+ * image of height 1, a single image or volume a batch of one. Returns NULL and sets an error for other numbers of
+ * dimensions. */
+static inline lg_tensor *lg__as_images(const lg__call *call, int spaces)
 {
         lg_tensor *x = call->in[0];
-        const int n = x->at.shape.ndim, most = signal ? 3 : 4;
+        const int n = x->at.shape.ndim, most = spaces + 2;
         if (n != most && n != most - 1)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s%s", call->op->name,
-                                lg__tensor_text(x).s, signal ? "(N, C, L) or (C, L)" : "(N, C, H, W) or (C, H, W)",
-                                lg__layout_hint(x, signal ? 1 : 2, 1));
-        x = signal ? lg_unsqueeze(x, -2) : x;
+                                lg__tensor_text(x).s, lg__images_text(spaces), lg__layout_hint(x, spaces, 1));
+        x = spaces == 1 ? lg_unsqueeze(x, -2) : x;
         return n < most ? lg_unsqueeze(x, 0) : x;
 }
 
-/* Returns the result y (N, C, H, W) with the number of dimensions that input 0 had. */
-static inline lg_tensor *lg__as_given(const lg__call *call, lg_tensor *y, bool signal)
+/* Returns the result y of a batch with the number of dimensions that input 0 had. */
+static inline lg_tensor *lg__as_given(const lg__call *call, lg_tensor *y, int spaces)
 {
-        const bool alone = call->in[0]->at.shape.ndim < (signal ? 3 : 4);
-        y = signal ? lg_squeeze(y, LG_DIMS(-2)) : y;
+        const bool alone = call->in[0]->at.shape.ndim < spaces + 2;
+        y = spaces == 1 ? lg_squeeze(y, LG_DIMS(-2)) : y;
         return alone ? lg_squeeze(y, LG_DIMS(0)) : y;
 }
+
+/* Computes a convolution of volumes (N, C, D, H, W) by convolutions of images (conv_volumes.c). k has the arguments of
+ * the image (H, W), with x, g, w, z and out of the volumes; `depth` is the geometry of D. */
+bool lg__conv_volumes(const lg__call *call, const lg_conv_args *k, const lg__side *depth);
 
 #endif

@@ -1,9 +1,11 @@
-/* pool.c - max and average pooling over windows of images.
+/* pool.c - max and average pooling over windows of signals, images and volumes.
  *
  * max_pool2d also returns the indices of the maxima: dx = max_pool2d_grad(g, indices), which adds g at these indices
  * and has the derivative max_pool2d_pick(v, indices), the values at these indices. avg_pool2d is linear: dx =
  * avg_pool2d_grad(g), which distributes g over the windows; each is the other's derivative. Images have channels-last
  * layout.
+ *
+ * Windows of volumes are pooled twice: each slice (H, W), then the slices along D, as images of D rows of H W pixels.
  */
 #include "images.h"
 
@@ -86,7 +88,7 @@ POOL2D(avg_pool2d_grad, vjp_avg, LG__OPERANDS({IMAGE("g")}), LG__RESULTS({"y"}))
 typedef struct pool_options {
         int64_t stride, padding, dilation, divisor;
         bool ceil_mode, no_count_padding;
-        lg_pair kernels, strides, paddings, dilations, sizes;
+        lg_triple kernels, strides, paddings, dilations, sizes;
         lg_tensor **indices;
 } pool_options;
 
@@ -94,140 +96,196 @@ typedef struct arguments {
         int64_t size; /* size of the kernel, or of the result if adaptive */
         const void *options;
         bool (*read)(const lg__call *call, const void *options, pool_options *ret);
-        bool max, adaptive, signal;
+        int spaces; /* number of spatial dimensions */
+        bool max, adaptive;
 } arguments;
 
-/* Sets ret to (height, width): `given` if it is given, else `both` for both, else `otherwise`, the default. For
- * signals the height is `otherwise`. */
-static void pair(int64_t *ret, lg_pair given, int64_t both, int64_t otherwise, bool signal)
+/* Returns side d (0 to 2: depth, height, width) of an option: `given` if it is, else `each`, else `otherwise`. Sides
+ * that x does not have are `absent`. */
+static int64_t side(const arguments *p, int d, lg_triple given, int64_t each, int64_t otherwise, int64_t absent)
 {
-        lg_pair sides = lg__sides(given, lg__whole_option(both, otherwise));
-        ret[0] = sides.h;
-        ret[1] = sides.w;
-        if (signal)
-                ret[0] = otherwise;
+        const lg_triple sides = lg__sides(given, lg__whole_option(each, otherwise));
+        return d < 3 - p->spaces ? absent : d == 0 ? sides.d : d == 1 ? sides.h : sides.w;
 }
 
 /* Sets the size of one side of the output by PyTorch's formula. Returns false and sets an error if no window fits. */
-static bool output_size(const lg__call *call, lg_conv_geometry *g, int side, bool ceil_mode)
+static bool output_size(const lg__call *call, lg__side *s, bool ceil_mode)
 {
         lg_ctx *c = call->ctx;
         const char *op = call->op->name;
-        int64_t in = g->in[side], k = g->kernel[side], s = g->stride[side], p = g->padding[side], d = g->dilation[side];
-        if (k < 1 || s < 1 || d < 1 || p < 0 || k > INT32_MAX || s > INT32_MAX || d > INT32_MAX)
+        if (s->kernel < 1 || s->stride < 1 || s->dilation < 1 || s->padding < 0 || s->kernel > INT32_MAX ||
+            s->stride > INT32_MAX || s->dilation > INT32_MAX)
                 return lg__fail(
                         c, LG_ERR_ARGUMENT,
                         "%s: kernel %lld, stride %lld, dilation %lld, padding %lld; the padding must be 0 or more, "
                         "the others above 0 and below 2^31",
-                        op, (long long)k, (long long)s, (long long)d, (long long)p);
-        if (p > k / 2)
+                        op, (long long)s->kernel, (long long)s->stride, (long long)s->dilation, (long long)s->padding);
+        if (s->padding > s->kernel / 2)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: padding %lld is more than half of kernel %lld", op,
-                                (long long)p, (long long)k);
-        int64_t left = in + 2 * p - d * (k - 1) - 1;
+                                (long long)s->padding, (long long)s->kernel);
+        const int64_t reach = s->dilation * (s->kernel - 1) + 1, left = s->in + 2 * s->padding - reach;
         if (left < 0)
                 return lg__fail(c, LG_ERR_SHAPE,
                                 "%s: x is %s: a window of %lld is greater than the input of %lld with padding %lld", op,
-                                lg__tensor_text(call->in[0]).s, (long long)(d * (k - 1) + 1), (long long)in,
-                                (long long)p);
-        int64_t out = (left + (ceil_mode ? s - 1 : 0)) / s + 1;
-        if (ceil_mode && (out - 1) * s >= in + p)
-                out--;
-        g->out[side] = out;
+                                lg__tensor_text(call->in[0]).s, (long long)reach, (long long)s->in,
+                                (long long)s->padding);
+        s->out = (left + (ceil_mode ? s->stride - 1 : 0)) / s->stride + 1;
+        if (ceil_mode && (s->out - 1) * s->stride >= s->in + s->padding)
+                s->out--;
         return true;
 }
 
-/* Checks that no dimension of x (N, C, H, W) but the batch is empty. A single image has a batch of 1. */
+/* Checks that no dimension of x (N, C, ...) but the batch is empty. A single image has a batch of 1. */
 static bool has_pixels(const lg__call *call, const lg_tensor *x)
 {
-        const int64_t *size = x->at.shape.size;
-        return (size[1] && size[2] && size[3]) ||
-               lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; no dimension but that of the batch may be empty",
-                        call->op->name, lg__tensor_text(call->in[0]).s);
+        bool any = true;
+        for (int i = 1; i < x->at.shape.ndim; i++)
+                any = any && x->at.shape.size[i];
+        return any || lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; no dimension but that of the batch may be empty",
+                               call->op->name, lg__tensor_text(call->in[0]).s);
 }
 
-static bool windows_of(const lg__call *call, const lg_tensor *x, const pool_options *o, pool_attributes *ret)
+static bool window_of(const lg__call *call, int d, const pool_options *o, lg__side *s)
 {
         const arguments *p = call->attributes;
-        const char *op = call->op->name;
-        lg_conv_geometry *g = &ret->at;
+        s->kernel = side(p, d, o->kernels, p->size, 0, 1);
+        s->stride = o->stride || o->strides.given ? side(p, d, o->strides, o->stride, 1, 1) : s->kernel;
+        s->padding = side(p, d, o->paddings, o->padding, 0, 0);
+        s->dilation = side(p, d, o->dilations, o->dilation, 1, 1);
+        return output_size(call, s, o->ceil_mode);
+}
+
+static bool adaptive_window_of(const lg__call *call, int d, const pool_options *o, lg__side *s)
+{
+        const arguments *p = call->attributes;
+        s->kernel = s->stride = s->dilation = 1;
+        s->out = side(p, d, o->sizes, p->size, 0, 1);
+        if (s->out >= 1 && s->in >= 1 && s->out <= INT32_MAX)
+                return true;
+        return lg__fail(call->ctx, s->out < 1 ? LG_ERR_ARGUMENT : LG_ERR_SHAPE,
+                        "%s: %lld of %lld pixels; both must be above 0", call->op->name, (long long)s->out,
+                        (long long)s->in);
+}
+
+/* Sets the attributes of the pooling of images (H, W), and the geometry along D; for images D is 1. */
+static bool windows_of(const lg__call *call, const lg_tensor *x, const pool_options *o, pool_attributes *ret,
+                       lg__side *depth)
+{
+        const arguments *p = call->attributes;
+        ret->at.groups = 1;
+        ret->adaptive = p->adaptive;
         ret->divisor = lg__whole_option(o->divisor, 0);
         ret->no_count_padding = o->no_count_padding;
-        pair(g->kernel, o->kernels, p->size, 0, false);
-        if (p->signal)
-                g->kernel[0] = 1;
-        g->stride[0] = g->kernel[0], g->stride[1] = g->kernel[1];
-        if (o->stride || o->strides.given)
-                pair(g->stride, o->strides, o->stride, 1, p->signal);
-        pair(g->padding, o->paddings, o->padding, 0, p->signal);
-        pair(g->dilation, o->dilations, o->dilation, 1, p->signal);
         if (ret->divisor < 0)
-                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: divisor %lld is below 0", op, (long long)ret->divisor);
-        for (int i = 0; i < 2; i++) {
-                g->in[i] = x->at.shape.size[2 + i];
-                if (!output_size(call, g, i, o->ceil_mode))
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: divisor %lld is below 0", call->op->name,
+                                (long long)ret->divisor);
+        for (int d = 0; d < 3; d++) {
+                const bool absent = d == 0 && p->spaces < 3;
+                lg__side s = {.in = absent ? 1 : x->at.shape.size[x->at.shape.ndim - 3 + d]};
+                if (!(p->adaptive ? adaptive_window_of : window_of)(call, d, o, &s))
                         return false;
+                if (d == 0)
+                        *depth = s;
+                else
+                        lg__set_side(&ret->at, d - 1, &s);
         }
         return true;
 }
 
-static bool adaptive_of(const lg__call *call, const lg_tensor *x, const pool_options *o, pool_attributes *ret)
+/* Checks that an image of `rows` rows has no more pixels than i32 indices can name. */
+static bool plane_fits(const lg__call *call, int64_t rows, int64_t columns)
 {
-        const arguments *p = call->attributes;
-        lg_conv_geometry *g = &ret->at;
-        ret->adaptive = true;
-        pair(g->out, o->sizes, p->size, 0, false);
-        if (p->signal)
-                g->out[0] = 1;
-        for (int i = 0; i < 2; i++) {
-                g->in[i] = x->at.shape.size[2 + i];
-                g->kernel[i] = g->stride[i] = g->dilation[i] = 1;
-                if (g->out[i] < 1 || g->in[i] < 1 || g->out[i] > INT32_MAX)
-                        return lg__fail(call->ctx, g->out[i] < 1 ? LG_ERR_ARGUMENT : LG_ERR_SHAPE,
-                                        "%s: %lld of %lld pixels; both must be above 0", call->op->name,
-                                        (long long)g->out[i], (long long)g->in[i]);
-        }
-        return true;
-}
-
-static bool plane_fits(const lg__call *call, const lg_conv_geometry *g)
-{
-        if (g->in[0] == 0 || g->in[1] <= INT32_MAX / g->in[0])
+        if (rows == 0 || columns <= INT32_MAX / rows)
                 return true;
         return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: an image of %lld x %lld has more pixels than indices can name",
-                        call->op->name, (long long)g->in[0], (long long)g->in[1]);
+                        call->op->name, (long long)rows, (long long)columns);
 }
 
-/* Returns the values of max pooling, and stores the indices in *ret_indices unless ret_indices is NULL. */
-static lg_tensor *greatest(const lg__call *call, lg_tensor *x, const pool_attributes *a, lg_tensor **ret_indices)
+/* Pools images x (N, C, H, W). Stores the indices of max pooling, i64, in *ret_indices unless ret_indices is NULL. */
+static lg_tensor *pool_images(lg_tensor *x, bool max, const pool_attributes *a, lg_tensor **ret_indices)
 {
-        const arguments *p = call->attributes;
-        lg_tensor *out[2];
+        lg_tensor *out[2] = {NULL};
+        if (!max)
+                return LG__APPLY(avg_pool2d, a, x);
         if (!lg__apply(LG__OP(max_pool2d), &x, 1, a, out))
                 return NULL;
-        lg_tensor *index = ret_indices ? lg__as_given(call, lg_cast(out[1], LG_I64), p->signal) : NULL;
+        if (ret_indices)
+                *ret_indices = lg_cast(out[1], LG_I64);
         lg__tensor_release(out[1]);
-        lg_tensor *y = !ret_indices || index ? lg__as_given(call, out[0], p->signal) : NULL;
-        if (y && ret_indices)
-                *ret_indices = index;
-        return y;
+        return ret_indices && !*ret_indices ? NULL : out[0];
+}
+
+/* Swaps the dimensions C and D of (N, C, D, ...), of 4 or 5 dimensions. */
+static lg_tensor *swapped(lg_tensor *x)
+{
+        return x && x->at.shape.ndim == 5 ? lg_permute(x, LG_DIMS(0, 2, 1, 3, 4)) : lg_permute(x, LG_DIMS(0, 2, 1, 3));
+}
+
+/* Returns the indices in volumes of maxima: `second`, of the slices along D, and `first`, in each slice (N, C, D, H'
+ * W'), of which second (N, C, D', H' W') selects. */
+static lg_tensor *indices_of(lg_tensor *first, lg_tensor *second, int64_t slice)
+{
+        const lg_shape s = first->at.shape;
+        lg_tensor *base =
+                lg_arange(first->ctx, 0, (double)s.size[2], 1, .dtype = LG_I64, .device = first->storage->device->id);
+        first = lg_add(first, lg_reshape(lg_mul_scalar(base, (double)slice), LG_SHAPE(-1, 1)));
+        lg_tensor *flat = lg_reshape(second, LG_SHAPE(s.size[0], s.size[1], second->at.shape.size[2] * s.size[3]));
+        return lg_gather(lg_reshape(first, LG_SHAPE(s.size[0], s.size[1], s.size[2] * s.size[3])), 2, flat);
+}
+
+/* Pools volumes x (N, C, D, H, W): images of `a`, then along D. */
+static lg_tensor *pool_volumes(const lg__call *call, lg_tensor *x, const pool_attributes *a, const lg__side *depth,
+                               lg_tensor **ret_indices)
+{
+        const arguments *p = call->attributes;
+        const int64_t n = x->at.shape.size[0], c = x->at.shape.size[1], slice = a->at.in[0] * a->at.in[1];
+        const int64_t *out = a->at.out, pixels = out[0] * out[1];
+        pool_attributes along = *a, within = *a;
+        lg_tensor *first = NULL, *second = NULL, **const wanted = ret_indices ? &first : NULL;
+        lg__set_side(&along.at, 0, depth);
+        lg__set_side(&along.at, 1, &(lg__side){pixels, 1, pixels, 1, 0, 1});
+        within.divisor = a->divisor ? 1 : 0;
+        if (!plane_fits(call, out[0], out[1]) || !plane_fits(call, depth->in, pixels))
+                return NULL;
+        const lg_dtype dtype = x->at.dtype;
+        x = lg__channels_last(p->max ? x : lg__widened(x));
+        x = lg_reshape(swapped(x), LG_SHAPE(n * depth->in, c, a->at.in[0], a->at.in[1]));
+        lg_tensor *y = pool_images(x, p->max, &within, wanted);
+        y = pool_images(swapped(lg_reshape(y, LG_SHAPE(n, depth->in, c, pixels))), p->max, &along,
+                        wanted ? &second : NULL);
+        if (y && wanted) {
+                first = swapped(lg_reshape(first, LG_SHAPE(n, depth->in, c, pixels)));
+                first = first ? indices_of(first, second, slice) : NULL;
+                *ret_indices = lg_reshape(first, LG_SHAPE(n, c, depth->out, out[0], out[1]));
+        }
+        return lg_cast(lg_reshape(y, LG_SHAPE(n, c, depth->out, out[0], out[1])), dtype);
 }
 
 static lg_tensor *compose(const lg__call *call)
 {
         const arguments *p = call->attributes;
-        pool_attributes a = {.at.groups = 1};
+        pool_attributes a = {0};
         pool_options o;
-        lg_tensor *x = lg__as_images(call, p->signal);
+        lg__side depth = {0};
+        lg_tensor *x = lg__as_images(call, p->spaces), *index = NULL;
         if (!x || ((p->max || !p->adaptive) && !has_pixels(call, x)) || !p->read(call, p->options, &o) ||
-            !(p->adaptive ? adaptive_of : windows_of)(call, x, &o, &a) || !plane_fits(call, &a.at))
+            !windows_of(call, x, &o, &a, &depth) || !plane_fits(call, a.at.in[0], a.at.in[1]))
                 return NULL;
-        return p->max ? greatest(call, x, &a, o.indices) : lg__as_given(call, LG__APPLY(avg_pool2d, &a, x), p->signal);
+        lg_tensor **const wanted = o.indices ? &index : NULL;
+        lg_tensor *y = p->spaces == 3 ? pool_volumes(call, x, &a, &depth, wanted) : pool_images(x, p->max, &a, wanted);
+        index = index ? lg__as_given(call, index, p->spaces) : NULL;
+        y = y && (index || !wanted) ? lg__as_given(call, y, p->spaces) : NULL;
+        if (y && wanted)
+                *o.indices = index;
+        return y;
 }
 
 #define WINDOWS .stride = o.stride, .padding = o.padding, .ceil_mode = o.ceil_mode
-#define PAIRS .kernels = o.kernels, .strides = o.strides, .paddings = o.paddings
+#define SIDES(as) .kernels = as(o.kernels), .strides = as(o.strides), .paddings = as(o.paddings)
+#define DILATED(as) .dilations = as(o.dilations)
+#define AS_IT_IS(triple) triple
 #define MAX .dilation = o.dilation, .indices = o.indices
-#define ADAPTIVE .sizes = o.sizes
+#define COUNTED .no_count_padding = o.no_count_padding
 #define IS(...) __VA_ARGS__
 #define POOLING(linkage, of, op, is, ...)                                                                              \
         linkage const lg__op op = {.name = #of, .compose = compose, LG__OPERANDS({"x", LG__FLOAT})};                   \
@@ -243,14 +301,21 @@ static lg_tensor *compose(const lg__call *call)
         {                                                                                                              \
                 return lg__apply1(&(op), x, &(arguments){size, options, read_##of, is});                               \
         }
-POOLING(static, max_pool2d, any_max_pool2d, IS(.max = true), WINDOWS, PAIRS, MAX, .dilations = o.dilations)
-POOLING(static, avg_pool2d, any_avg_pool2d, IS(.max = false), WINDOWS, PAIRS, .no_count_padding = o.no_count_padding,
-        .divisor = o.divisor)
-POOLING(, max_pool1d, lg__op_max_pool1d, IS(.max = true, .signal = true), WINDOWS, MAX)
-POOLING(, avg_pool1d, lg__op_avg_pool1d, IS(.signal = true), WINDOWS, .no_count_padding = o.no_count_padding)
-POOLING(, adaptive_max_pool2d, lg__op_adaptive_max_pool2d, IS(.adaptive = true, .max = true), ADAPTIVE,
+POOLING(static, max_pool2d, any_max_pool2d, IS(2, .max = true), WINDOWS, SIDES(lg__deepened), MAX,
+        DILATED(lg__deepened))
+POOLING(static, avg_pool2d, any_avg_pool2d, 2, WINDOWS, SIDES(lg__deepened), COUNTED, .divisor = o.divisor)
+POOLING(, max_pool1d, lg__op_max_pool1d, IS(1, .max = true), WINDOWS, MAX)
+POOLING(, avg_pool1d, lg__op_avg_pool1d, 1, WINDOWS, COUNTED)
+POOLING(, max_pool3d, lg__op_max_pool3d, IS(3, .max = true), WINDOWS, SIDES(AS_IT_IS), MAX, DILATED(AS_IT_IS))
+POOLING(, avg_pool3d, lg__op_avg_pool3d, 3, WINDOWS, SIDES(AS_IT_IS), COUNTED, .divisor = o.divisor)
+#define ADAPTIVE(dims) IS(dims, .adaptive = true)
+#define ADAPTIVE_MAX(dims) IS(dims, .max = true, .adaptive = true)
+POOLING(, adaptive_avg_pool2d, lg__op_adaptive_avg_pool2d, ADAPTIVE(2), .sizes = lg__deepened(o.sizes))
+POOLING(, adaptive_avg_pool3d, lg__op_adaptive_avg_pool3d, ADAPTIVE(3), .sizes = o.sizes)
+POOLING(, adaptive_max_pool1d, lg__op_adaptive_max_pool1d, ADAPTIVE_MAX(1), .indices = o.indices)
+POOLING(, adaptive_max_pool2d, lg__op_adaptive_max_pool2d, ADAPTIVE_MAX(2), .sizes = lg__deepened(o.sizes),
         .indices = o.indices)
-POOLING(, adaptive_avg_pool2d, lg__op_adaptive_avg_pool2d, IS(.adaptive = true), ADAPTIVE)
+POOLING(, adaptive_max_pool3d, lg__op_adaptive_max_pool3d, ADAPTIVE_MAX(3), .sizes = o.sizes, .indices = o.indices)
 
 static bool read_nothing(const lg__call *call, const void *options, pool_options *ret)
 {
@@ -264,6 +329,5 @@ const lg__op lg__op_adaptive_avg_pool1d = {
 
 lg_tensor *lg_adaptive_avg_pool1d(lg_tensor *x, int64_t size)
 {
-        return LG__APPLY(adaptive_avg_pool1d,
-                         (&(arguments){size, NULL, read_nothing, .adaptive = true, .signal = true}), x);
+        return LG__APPLY(adaptive_avg_pool1d, (&(arguments){size, NULL, read_nothing, ADAPTIVE(1)}), x);
 }

@@ -47,3 +47,26 @@ show("signal_groups", lambda x: F.conv1d(x, tensor(3, 1, 2, phase=0.5), None, gr
 Q = tensor(3, 2, 4, phase=0.5)
 show("signal_transposed", lambda x: F.conv_transpose1d(x, Q, tensor(2, phase=0.1), stride=3, padding=1,
                                                        output_padding=1), S)
+
+X3 = tensor(2, 2, 4, 3, 5)
+W3 = tensor(3, 2, 3, 2, 3, phase=0.5)
+show("volume", lambda x: F.conv3d(x, W3, B, padding=1), X3)
+show("volume_w", lambda w: F.conv3d(X3, w, B, padding=1), tensor(*W3.shape))
+show("volume_b", lambda b: F.conv3d(X3, W3, b), tensor(*B.shape))
+show("volume_strided", lambda x: F.conv3d(x, W3, None, stride=2, padding=2), X3)
+show("volume_strided_w", lambda w: F.conv3d(X3, w, None, stride=2, padding=2), tensor(*W3.shape))
+show("volume_triples", lambda x: F.conv3d(x, W3, B, stride=(3, 1, 2), padding=(3, 1, 0), dilation=(2, 1, 1)), X3)
+show("volume_triples_w", lambda w: F.conv3d(X3, w, B, stride=(3, 1, 2), padding=(3, 1, 0), dilation=(2, 1, 1)), tensor(*W3.shape))
+show("volume_points", lambda x: F.conv3d(x, W3[:, :, :1, :1, :1], B), X3)
+show("volume_alone", lambda x: F.conv3d(x, W3, B, padding=(1, 0, 2)), X3[0])
+W4 = tensor(4, 2, 2, 2, 1, phase=0.3)
+G3 = tensor(1, 4, 3, 3, 2, phase=0.2)
+show("volume_groups", lambda x: F.conv3d(x, W4, None, padding=1, groups=2), tensor(*G3.shape))
+show("volume_groups_w", lambda w: F.conv3d(G3, w, None, padding=1, groups=2), tensor(*W4.shape))
+show("volume_transposed", lambda x: F.conv_transpose3d(x, W3, tensor(2, phase=0.1), stride=2, padding=1, output_padding=1),
+     tensor(1, 3, 2, 2, 2))
+show("volume_transposed_w", lambda w: F.conv_transpose3d(tensor(1, 3, 2, 3, 2, phase=0.2), w, None, stride=(2, 1, 3)),
+     tensor(*W3.shape))
+show("volume_transposed_b", lambda b: F.conv_transpose3d(tensor(1, 3, 2, 3, 2, phase=0.2), W3, b), tensor(2))
+show("volume_transposed_groups", lambda x: F.conv_transpose3d(x, tensor(4, 1, 3, 2, 2, phase=0.5), None, stride=(3, 2, 1),
+     padding=(1, 0, 1), output_padding=(2, 1, 0), dilation=(1, 2, 1), groups=2), tensor(*G3.shape))

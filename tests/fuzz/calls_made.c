@@ -27,6 +27,12 @@ static lg_dist distribution(vm *m)
         }
 }
 
+static lg_triple triple(vm *m)
+{
+        const int64_t d = size(m), h = size(m), w = size(m);
+        return LG_TRIPLE(d, h, w);
+}
+
 static lg_ints ints(vm *m, int64_t numbers[8])
 {
         const uint8_t b = byte(m);

@@ -80,6 +80,28 @@ void call_conv(vm *m)
                          : lg_conv_transpose1d_with(x, w, b, HAND(m, back)));
 }
 
+void call_conv_volumes(vm *m)
+{
+        lg_tensor *x = tensor(m);
+        const bool transposed = flag(m);
+        const lg_conv_transpose2d_options of = conv_options(m);
+        lg_conv_transpose3d_options o =
+                *LG_OPTIONS(lg_conv_transpose3d_options, .stride = of.stride, .padding = of.padding,
+                            .dilation = of.dilation, .groups = of.groups, .output_padding = of.output_padding);
+        if (flag(m)) {
+                const int64_t d = size(m), h = size(m);
+                o.strides = LG_TRIPLE(d, h, size(m));
+        }
+        lg_conv3d_options forward = *LG_OPTIONS(lg_conv3d_options, .stride = o.stride, .padding = o.padding,
+                                                .dilation = o.dilation, .groups = o.groups, .strides = o.strides);
+        int64_t in = lg_size_of(x, -4), a = small(m), k = small(m);
+        in = o.groups > 0 && !transposed ? in / o.groups : in;
+        lg_tensor *w = flag(m) ? tensor(m)
+                               : fresh(m, LG_SHAPE(transposed ? in : a, transposed ? a : in, k, small(m), small(m)));
+        lg_tensor *b = flag(m) ? maybe(m) : NULL;
+        give(m, transposed ? lg_conv_transpose3d_with(x, w, b, HAND(m, o)) : lg_conv3d_with(x, w, b, HAND(m, forward)));
+}
+
 void call_attention(vm *m)
 {
         lg_tensor *q = tensor(m), *k, *v;

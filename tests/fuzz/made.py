@@ -12,7 +12,7 @@ import declarations  # noqa: E402
 
 DRAWN = {'lg_ctx *': 'm->now->ctx', 'lg_module *': 'module(m)', 'lg_kv_cache *': 'NULL', 'lg_tensor *': 'tensor(m)', 'const lg_tensor *': 'tensor(m)', 'double': 'number(m)', 'int': 'dim(m)',
          'int64_t': 'size(m)', 'bool': 'flag(m)', 'lg_shape': 'shape(m)', 'lg_dims': 'dims(m)', 'lg_dtype': 'dtype(m)',
-         'lg_device': 'device(m)', 'lg_pair': 'pair(m)', 'lg_reduction': '(lg_reduction)(byte(m) % 5)', 'lg_pad_mode': '(lg_pad_mode)(byte(m) % 5)', 'lg_bag_mode': '(lg_bag_mode)(byte(m) % 4)', 'lg_list': 'list(m, room)', 'lg_tensor **': '&ret',
+         'lg_device': 'device(m)', 'lg_pair': 'pair(m)', 'lg_triple': 'triple(m)', 'lg_reduction': '(lg_reduction)(byte(m) % 5)', 'lg_pad_mode': '(lg_pad_mode)(byte(m) % 5)', 'lg_bag_mode': '(lg_bag_mode)(byte(m) % 4)', 'lg_list': 'list(m, room)', 'lg_tensor **': '&ret',
          'lg_ints': 'ints(m, numbers)', 'lg_dist': 'distribution(m)',
          'lg_numbers': 'shares(m, room_of_shares)', 'lg_interpolation': '(lg_interpolation)(byte(m) % 6)',
          'lg_scatter_reduction': '(lg_scatter_reduction)(byte(m) % 6)'}
@@ -29,7 +29,8 @@ OTHERS = {
                      'lg_weights_read',
 }
 # Functions whose operands fit together so seldom that they have calls by hand, too.
-SELDOM = set('''lg_conv2d_with lg_conv1d_with lg_conv_transpose2d_with lg_conv_transpose1d_with lg_rotary_with lg_ctc_with
+SELDOM = set('''lg_conv2d_with lg_conv1d_with lg_conv_transpose2d_with lg_conv_transpose1d_with lg_conv3d_with
+    lg_conv_transpose3d_with lg_rotary_with lg_ctc_with
     lg_bincount_with lg_put_with lg_index lg_index_put_with lg_run_attention_with lg_run_encoder_with lg_run_decoder_with lg_run_transformer_with lg_run_rnn_with
     lg_baddbmm_with lg_bilinear'''.split())
 

@@ -62,7 +62,7 @@ EXTREMES = {
 OPTIONS = {}  # types of structs of options: their members
 # What the header says may be NULL, beside options and `user`.
 OPTIONAL = {
-    'lg_linear.b', 'lg_bilinear.b', 'lg_conv2d_with.b', 'lg_conv1d_with.b', 'lg_conv_transpose2d_with.b', 'lg_conv_transpose1d_with.b',
+    'lg_linear.b', 'lg_bilinear.b', 'lg_conv2d_with.b', 'lg_conv1d_with.b', 'lg_conv3d_with.b', 'lg_conv_transpose3d_with.b', 'lg_conv_transpose2d_with.b', 'lg_conv_transpose1d_with.b',
     'lg_layer_norm_with.w', 'lg_layer_norm_with.b', 'lg_group_norm_with.w', 'lg_group_norm_with.b', 'lg_instance_norm_with.w',
     'lg_instance_norm_with.b', 'lg_rms_norm_with.w', 'lg_on_message.fn', 'lg_set_trace_with.fn', 'lg_system_free.p', 'lg_memory_stats_with.ret',
     'lg_try_all_cuda.ret', 'lg_set_error.format', 'lg_nn_sequential_list.children', 'lg_nn_module_list_list.children',

@@ -103,6 +103,18 @@ static lg_module *make_sequences(lg_ctx *c, const char *module)
 {
         if (!strcmp(module, "attention"))
                 return lg_nn_multihead_attention(c, 16, 4);
+        if (!strcmp(module, "volumes"))
+                return lg_nn_sequential(c,
+                                        lg_nn_conv3d(c, 2, 4, 0, .kernels = LG_TRIPLE(3, 1, 2),
+                                                     .padding_mode = LG_PAD_REPLICATE, .paddings = LG_TRIPLE(1, 2, 1)),
+                                        lg_nn_batch_norm3d(c, 4),
+                                        lg_nn_instance_norm3d(c, 4, .affine = true, .running = true),
+                                        lg_nn_conv_transpose3d(c, 4, 2, 2, .stride = 2), lg_nn_dropout3d(c, 0.5),
+                                        lg_nn_max_pool3d(c, 2), lg_nn_adaptive_avg_pool3d(c, 3));
+        if (!strcmp(module, "signals"))
+                return lg_nn_sequential(c, lg_nn_conv_transpose1d(c, 2, 4, 3, .stride = 2),
+                                        lg_nn_instance_norm1d(c, 4, .affine = true, .running = true),
+                                        lg_nn_pad(c, LG_INTS(2, 1), .mode = LG_PAD_REFLECT), lg_nn_max_pool1d(c, 2));
         if (!strcmp(module, "attention-sizes"))
                 return lg_nn_multihead_attention(c, 16, 4, .kdim = 12, .vdim = 20);
         return lg_nn_transformer(c, 16, 4, .encoder_layers = 2, .decoder_layers = 1, .feedforward = 24,
@@ -113,6 +125,8 @@ static lg_tensor *run_sequences(lg_ctx *c, lg_module *m, const char *inputs)
 {
         lg_tensor *x = get(c, inputs, "x", LG_F32), *k = get(c, inputs, "k", LG_F32);
         lg_train(m, false);
+        if (lg_ndim_of(k) == 1) /* a module of one input */
+                return lg_forward(m, x);
         return lg_has_child(m, "decoder") ? lg_forward(m, x, k) : lg_forward(m, x, k, get(c, inputs, "v", LG_F32));
 }
 

@@ -128,7 +128,15 @@ def by_other_names(net, wanted):
 def sequences():
     """Attention and transformers: names and shapes of all weights, and results by weights of either."""
     x, k = torch.randn(5, 3, 16), torch.randn(7, 3, 16)
-    for name, make, inputs in (("attention", lambda: torch.nn.MultiheadAttention(16, 4), (x, k, k)),
+    nn, of = torch.nn, {"affine": True, "track_running_stats": True}
+    volumes = lambda: nn.Sequential(nn.Conv3d(2, 4, (3, 1, 2), padding=(1, 2, 1), padding_mode="replicate"), nn.BatchNorm3d(4),
+                                    nn.InstanceNorm3d(4, **of), nn.ConvTranspose3d(4, 2, 2, stride=2), nn.Dropout3d(), nn.MaxPool3d(2),
+                                    nn.AdaptiveAvgPool3d(3))
+    signals = lambda: nn.Sequential(nn.ConvTranspose1d(2, 4, 3, stride=2), nn.InstanceNorm1d(4, **of), nn.ReflectionPad1d((2, 1)),
+                                    nn.MaxPool1d(2))
+    for name, make, inputs in (("volumes", volumes, (torch.randn(2, 2, 4, 5, 6), torch.zeros(1))),
+                               ("signals", signals, (torch.randn(2, 2, 9), torch.zeros(1))),
+                               ("attention", lambda: torch.nn.MultiheadAttention(16, 4), (x, k, k)),
                                ("attention-sizes", lambda: torch.nn.MultiheadAttention(16, 4, kdim=12, vdim=20),
                                 (x, torch.randn(7, 3, 12), torch.randn(7, 3, 20))),
                                ("transformer", lambda: torch.nn.Transformer(16, 4, 2, 1, 24), (x, k)),
@@ -144,7 +152,7 @@ def sequences():
             if which == "ours":
                 net.load_state_dict(load_file(at("new")))  # strict: no name is missing or left over
             with torch.no_grad():
-                wanted = net(*inputs)
+                wanted = net(*(inputs if inputs[1].dim() > 1 else inputs[:1]))
             wanted = wanted[0] if isinstance(wanted, tuple) else wanted
             error = ((got[which] - wanted).abs().max() / max(1.0, wanted.abs().max())).item()
             print(f"{name}, {which} weights: largest error {error:.1e}", flush=True)
