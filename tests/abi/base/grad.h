@@ -57,8 +57,8 @@
  *
  * Compatibility. A program runs with every later library of the same soversion without being compiled again: structs of
  * options and structs that the library fills grow only at their end and are passed with their size; lg_shape, lg_dims,
- * lg_pair, lg_device, lg_list, lg_ints, lg_numbers, lg_names, lg_scope and lg_random_state never change; enumerators
- * keep their numbers.
+ * lg_pair, lg_triple, lg_device, lg_list, lg_ints, lg_numbers, lg_names, lg_scope and lg_random_state never change;
+ * enumerators keep their numbers.
  */
 #ifndef GRAD_H
 #define GRAD_H
@@ -79,11 +79,18 @@
 #include "grad/norm.h"
 #include "grad/attention.h"
 #include "grad/index.h"
+#include "grad/products.h"
+#include "grad/arrange.h"
 #include "grad/loss.h"
+#include "grad/image.h"
 #include "grad/sequence.h"
+#include "grad/dist.h"
+#include "grad/statistics.h"
 #include "grad/graph.h"
+#include "grad/functional.h"
 #include "grad/check.h"
 #include "grad/nn.h"
+#include "grad/conv_layers.h"
 #include "grad/layers.h"
 #include "grad/recurrent.h"
 #include "grad/init.h"
@@ -98,6 +105,7 @@
 #include "grad/arrays.h"
 #include "grad/group.h"
 #include "grad/parallel.h"
+#include "grad/parametrize.h"
 
 /* Editors that know C, such as those with clangd, show each call with its arguments and options if this is defined. */
 #ifdef LG_DOCUMENTATION

@@ -73,8 +73,8 @@ LG_API LG_NEW lg_module *lg_nn_multihead_attention_with(lg_ctx *c, int64_t dim, 
 
 typedef struct lg_run_attention_options {
         LG_OPTIONS_HEAD
-        /* Which keys each query sees, as in lg_attention(): (T, S), or any shape that broadcasts to (N, heads, T, S).
-         * Default: none. */
+        /* Which keys each query sees, as in lg_attention(): (T, S), any shape that broadcasts to (N, heads, T, S), or
+         * PyTorch's (N heads, T, S). Default: none. */
         lg_tensor *mask LG_DEFAULT;
         /* Which keys of each sample are seen, for batches of sequences with padding: bool, or a float that is added;
          * (N, S), or (S) without a batch. Together with .mask, both hold. Default: none. */

@@ -262,6 +262,12 @@ typedef struct lg_pair {
         int64_t h, w;        /* height and width */
 } lg_pair;
 
+/* Three numbers for depth, height and width where they differ: .strides = LG_TRIPLE(1, 2, 2). */
+typedef struct lg_triple {
+        LG_COUNT_HEAD(given) /* 1; 0: the triple is not given */
+        int64_t d, h, w;     /* depth, height and width */
+} lg_triple;
+
 /* A list of whole numbers: LG_INTS(30, 80), or LG_INTS_OF(n, array). */
 typedef struct lg_ints {
         int64_t count;        /* the number of entries */
@@ -391,12 +397,18 @@ template <class H, class W> constexpr lg_pair lg_make_pair(H h, W w)
         static_assert(lg_is_whole<H> && lg_is_whole<W>, "LG_PAIR takes whole numbers");
         return {lg_by_name<int>(1), (int64_t)h, (int64_t)w};
 }
+template <class D, class H, class W> constexpr lg_triple lg_make_triple(D d, H h, W w)
+{
+        static_assert(lg_is_whole<D> && lg_is_whole<H> && lg_is_whole<W>, "LG_TRIPLE takes whole numbers");
+        return {lg_by_name<int>(1), (int64_t)d, (int64_t)h, (int64_t)w};
+}
 #define LG_DEVICE(type, index) (lg_device{lg_by_name<lg_device_type>(type), (index)})
 #define LG_SHAPE(...) lg_make_shape(__VA_ARGS__)
 #define LG_SHAPE_0D (lg_shape{})
 #define LG_DIMS(...) lg_make_dims(__VA_ARGS__)
 #define LG_ALL_DIMS (lg_dims{})
 #define LG_PAIR(h, w) lg_make_pair((h), (w))
+#define LG_TRIPLE(d, h, w) lg_make_triple((d), (h), (w))
 #define LG_INTS(...) lg_make<lg_ints_in>(__VA_ARGS__)
 #define LG_NUMBERS(...) lg_make<lg_numbers_in>(__VA_ARGS__)
 #define LG_LIST(...) lg_make<lg_list_in>(__VA_ARGS__)
@@ -435,6 +447,10 @@ typedef lg_names lg_names_in;
 
 /* Height and width: LG_PAIR(2, 1). */
 #define LG_PAIR(h_, w_) ((lg_pair){.given = LG_COUNT(int64_t, ~+(h_), ~+(w_)) - 1, .h = (h_), .w = (w_)})
+
+/* Depth, height and width: LG_TRIPLE(1, 2, 2). */
+#define LG_TRIPLE(d_, h_, w_)                                                                                          \
+        ((lg_triple){.given = LG_COUNT(int64_t, ~+(d_), ~+(h_), ~+(w_)) - 2, .d = (d_), .h = (h_), .w = (w_)})
 
 /* Lists of one or more whole numbers, numbers, tensors or texts; valid until the end of the block, in C++ until the end
  * of the call. */

@@ -15,8 +15,9 @@
  *             puts(lg_error(c) ? lg_error(c) : r.text);
  *
  * Inputs that require a gradient are checked; they must be f64. Their elements are changed in place and restored, and
- * so is the random state of c. The functions return true if all errors are within .tolerance. They return false without
- * an error if a derivative is wrong, and the report says where, and with an error if the check cannot be made:
+ * so is the random state of c. fn is called many times and must compute the same; each call starts from the same random
+ * state, so dropout repeats its mask. The functions return true if all errors are within .tolerance. They return false
+ * without an error if a derivative is wrong, and the report says where, and with an error if the check cannot be made:
  * LG_ERR_DTYPE also if the output of fn is not a float tensor; LG_ERR_ARGUMENT if no input requires a gradient or fn
  * returns NULL without an error; LG_ERR_SHAPE if the shape of the output changes from call to call; LG_ERR_STATE if fn
  * frees an input or changes whether it requires a gradient; and the error that fn set.
@@ -24,14 +25,9 @@
 #ifndef LG_CHECK_H
 #define LG_CHECK_H
 
-#include "grad/base.h"
+#include "grad/functional.h"
 
 LG_BEGIN
-
-/* The function to check: computes one output, a float tensor of any shape, from the inputs by ops. It is called many
- * times and must compute the same; each call starts from the same random state, so dropout repeats its mask. It must
- * not change the inputs, which belong to the caller. Tensors that it makes live until it returns, except the output. */
-typedef lg_tensor *lg_function(lg_ctx *c, lg_list inputs, void *user);
 
 /* The result of a check: the worst element over all inputs. */
 typedef struct lg_check_report {

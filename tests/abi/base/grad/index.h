@@ -14,7 +14,8 @@ LG_BEGIN
 
 /* ---- selecting and adding by index ----
  *
- * Indices are i64 tensors and count from 0; negative ones are out of range. With an index out of range, the call fails
+ * Indices are i64 tensors and count from 0; negative ones are out of range, except where a comment says that they count
+ * from the end. With an index out of range, the call fails
  * with LG_ERR_ARGUMENT on the CPU. On a GPU it is a device-side error, which the next read or wait, such as lg_item()
  * or lg_synchronize(), reports as LG_ERR_ARGUMENT; until then its element of the result is 0, or nothing is added for
  * it, and optimisers change nothing. Indices have no gradient. Sums have the same order with any number of threads.
@@ -37,6 +38,14 @@ LG_API LG_NEW lg_tensor *lg_index_select(lg_tensor *x, int dim, lg_tensor *index
  * x's shape with one slice for each index, and x's dtype, which is not bool. */
 LG_API LG_NEW lg_tensor *lg_index_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src);
 
+/* Gathers as lg_gather() does, after x and the index were broadcast to each other in the dimensions other than dim
+ * (PyTorch's take_along_dim). */
+LG_API LG_NEW lg_tensor *lg_take_along_dim(lg_tensor *x, lg_tensor *index, int dim);
+
+/* Returns the elements of x, counted in row-major order, at an index of any shape, which the result has. Negative
+ * indices count from the end. */
+LG_API LG_NEW lg_tensor *lg_take(lg_tensor *x, lg_tensor *index);
+
 typedef struct lg_embedding_options {
         LG_OPTIONS_HEAD
         /* A row that gets no gradient; negative: counted from the end; default: none; LG_ZERO_INT for row 0. */
@@ -51,6 +60,91 @@ LG_API LG_NEW lg_tensor *lg_embedding_with(lg_tensor *index, lg_tensor *weight, 
 /* Makes one-hot vectors: an index (...) gives an i64 tensor (..., classes) that is 1 at the index and 0 elsewhere. */
 LG_API LG_NEW lg_tensor *lg_one_hot(lg_tensor *index, int64_t classes);
 
+/* ---- writing by index ----
+ *
+ * These functions return a copy of x in which elements are replaced or combined with others. x and the tensor src have
+ * the same dtype. Where several elements are written to one place, the last one in row-major order remains, on every
+ * device, and only it gets a gradient (PyTorch leaves open which one).
+ */
+
+/* Writes src where the index points: y[index[i][j]][j] = src[i][j] for dim 0, y[i][index[i][j]] = src[i][j] for dim 1,
+ * and so on (PyTorch's scatter). Shapes are those of lg_scatter_add(). */
+LG_API LG_NEW lg_tensor *lg_scatter(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src);
+
+/* Writes a number where the index points, converted to x's dtype as by lg_full(). */
+LG_API LG_NEW lg_tensor *lg_scatter_scalar(lg_tensor *x, int dim, lg_tensor *index, double value);
+
+/* What lg_scatter_reduce() and lg_index_reduce() compute of the elements for one place. */
+typedef enum lg_scatter_reduction {
+        LG_SCATTER_SUM = 0,  /* the sum; not of bool */
+        LG_SCATTER_PROD = 1, /* the product; not of bool */
+        LG_SCATTER_MEAN = 2, /* the mean, of integers rounded down; not of bool */
+        LG_SCATTER_AMAX = 3, /* the maximum, NaN if one is NaN; equal ones share the gradient evenly */
+        LG_SCATTER_AMIN = 4, /* the minimum, NaN if one is NaN; equal ones share the gradient evenly */
+} lg_scatter_reduction;
+/* Options of lg_scatter_reduce() and lg_index_reduce(). */
+typedef struct lg_scatter_reduce_options {
+        LG_OPTIONS_HEAD
+        bool exclude_self LG_DEFAULT; /* leave out x's own element where others are written; default false */
+} lg_scatter_reduce_options;
+/* Combines x's elements with those of src that the index, as for lg_scatter(), sends to their place.
+ * Example: lg_scatter_reduce(x, 1, index, src, LG_SCATTER_AMAX, .exclude_self = true) */
+#define lg_scatter_reduce(...)                                                                                         \
+        LG_CALL5(lg_scatter_reduce_with, lg_scatter_reduce_options, lg_scatter_reduce_takes_x_dim_index_src_reduction, \
+                 V, I, V, V, V, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_scatter_reduce_with(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src,
+                                                lg_scatter_reduction reduction,
+                                                const lg_scatter_reduce_options *options);
+
+/* Writes slice k of src as slice index[k] of x, for a 1-d index and src as for lg_index_add() (PyTorch's index_copy).
+ */
+LG_API LG_NEW lg_tensor *lg_index_copy(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src);
+
+/* Writes a number, converted as by lg_full(), to the slices index[k] of x. Negative indices count from the end. */
+LG_API LG_NEW lg_tensor *lg_index_fill(lg_tensor *x, int dim, lg_tensor *index, double value);
+
+/* Combines the slices index[k] of x with the slices k of src, as lg_scatter_reduce() does.
+ * Example: lg_index_reduce(x, 0, index, src, LG_SCATTER_MEAN) */
+#define lg_index_reduce(...)                                                                                           \
+        LG_CALL5(lg_index_reduce_with, lg_scatter_reduce_options, lg_index_reduce_takes_x_dim_index_src_reduction, V,  \
+                 I, V, V, V, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_index_reduce_with(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src,
+                                              lg_scatter_reduction reduction, const lg_scatter_reduce_options *options);
+
+/* Options of lg_put() and lg_index_put(). */
+typedef struct lg_put_options {
+        LG_OPTIONS_HEAD
+        bool accumulate
+                LG_DEFAULT; /* add to the elements of x, not of bool, instead of replacing them; default false */
+} lg_put_options;
+/* Writes the elements of src to those of x, counted in row-major order, at an index of src's shape. Negative indices
+ * count from the end. Example: lg_put(x, index, src, .accumulate = true) */
+#define lg_put(...) LG_CALL3(lg_put_with, lg_put_options, lg_put_takes_x_index_src, V, V, V, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_put_with(lg_tensor *x, lg_tensor *index, lg_tensor *src, const lg_put_options *options);
+
+/* ---- indexing with a list of tensors ----
+ *
+ * Entry k of the list of indices belongs to dimension k of x; LG_ALL takes the whole dimension, as missing entries at
+ * the end do. The indices broadcast to one shape, which replaces their dimensions: at the place of the first if no
+ * LG_ALL separates them, else in front. An entry of dtype bool has the sizes of the one or more
+ * dimensions that it belongs to, and stands for the coordinates where it is true; then the call waits for the device.
+ * Negative indices count from the end.
+ */
+
+/* An entry that takes a whole dimension: NULL, in a form that lists take in C and in C++. */
+#define LG_ALL ((lg_tensor *)0)
+
+/* Returns the elements of x at the indices (PyTorch's x[i, :, j]).
+ * Example: lg_index(x, LG_LIST(i, LG_ALL, j)) */
+LG_API LG_NEW lg_tensor *lg_index(lg_tensor *x, lg_list_in indices);
+
+/* Writes values, which broadcast to the shape of lg_index(x, indices), to the elements at the indices.
+ * Example: lg_index_put(x, LG_LIST(i, j), values, .accumulate = true) */
+#define lg_index_put(...)                                                                                              \
+        LG_CALL3(lg_index_put_with, lg_put_options, lg_index_put_takes_x_indices_values, V, V, V, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_index_put_with(lg_tensor *x, lg_list_in indices, lg_tensor *values,
+                                           const lg_put_options *options);
+
 /* ---- masks and triangles ----
  *
  * A mask is a bool tensor, such as a comparison returns. x and the mask broadcast.
@@ -59,6 +153,11 @@ LG_API LG_NEW lg_tensor *lg_one_hot(lg_tensor *index, int64_t classes);
 /* Returns value where the mask is true and x elsewhere. The value is converted to x's dtype as by lg_full().
  * Example: lg_masked_fill(scores, mask, -LG_INFINITY) */
 LG_API LG_NEW lg_tensor *lg_masked_fill(lg_tensor *x, lg_tensor *mask, double value);
+
+/* Replaces the elements of x where the mask is true, in row-major order, by the elements of src in its order. src has
+ * x's dtype and as many elements as the mask has true ones, or more; too few are an error like an index out of range.
+ */
+LG_API LG_NEW lg_tensor *lg_masked_scatter(lg_tensor *x, lg_tensor *mask, lg_tensor *src);
 
 /* Returns the elements of x where the mask is true, as a 1-d tensor in row-major order. Waits for the device, because
  * the number of elements is the size of the result. */

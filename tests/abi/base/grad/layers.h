@@ -1,4 +1,4 @@
-/* layers.h - the layers that come with libgrad: linear, convolution, pooling, normalisation, embedding, activations.
+/* layers.h - the layers that come with libgrad: linear, normalisation, embedding, activations; more in conv_layers.h.
  *
  * Each function makes a module. Formulas, names of parameters and first values are those of PyTorch's layers of the
  * same names. Combine layers by lg_nn_sequential() or in a module of your own, and run them by lg_forward(); see nn.h:
@@ -18,7 +18,7 @@
 #ifndef LG_LAYERS_H
 #define LG_LAYERS_H
 
-#include "grad/conv.h"
+#include "grad/conv_layers.h"
 #include "grad/nn.h"
 #include "grad/sequence.h"
 
@@ -72,117 +72,12 @@ typedef struct lg_linear_options {
         LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, V, I, I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear_options *options);
 
-/* ---- convolution ----
- *
- * Layers over the ops of conv.h, where the shapes, formulas and ranges of options are. in and out are numbers of
- * channels; kernel is the size of the kernel on both sides. The parameters "weight" and "bias" (out) are uniform in
- * [-1/sqrt(fan_in), 1/sqrt(fan_in)), where fan_in is in / groups times the sides of the kernel; for transposed
- * convolutions, out / groups takes the place of in / groups.
- */
-
-typedef struct lg_conv2d_layer_options {
-        LG_OPTIONS_HEAD
-        int64_t stride LG_DEFAULT;    /* step of the kernel over the input; default 1 */
-        int64_t padding LG_DEFAULT;   /* zeros added on each side of the input; default 0 */
-        int64_t dilation LG_DEFAULT;  /* spacing of kernel elements; default 1 */
-        int64_t groups LG_DEFAULT;    /* groups of channels, convolved separately; default 1 */
-        lg_pair kernels LG_DEFAULT;   /* replaces the argument kernel, which may then be 0; default: not given */
-        lg_pair strides LG_DEFAULT;   /* replaces .stride; default: not given */
-        lg_pair paddings LG_DEFAULT;  /* replaces .padding; default: not given */
-        lg_pair dilations LG_DEFAULT; /* replaces .dilation; default: not given */
-        bool no_bias LG_DEFAULT;      /* without "bias"; default false */
-        lg_dtype dtype LG_DEFAULT;    /* of the parameters; default LG_F32 */
-        lg_device device LG_DEFAULT;  /* of the parameters; default: the context's default device */
-} lg_conv2d_layer_options;
-/* Makes a layer that applies lg_conv2d() to x (N, in, H, W) or (in, H, W), with "weight" (out, in / groups, KH, KW).
- * Examples: lg_nn_conv2d(c, 1, 32, 3, .padding = 1), lg_nn_conv2d(c, 3, 8, 0, .kernels = LG_PAIR(3, 5)) */
-#define lg_nn_conv2d(...)                                                                                              \
-        LG_CALL4(lg_nn_conv2d_with, lg_conv2d_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, V, I, I, I,           \
-                 __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                           const lg_conv2d_layer_options *options);
-
-typedef struct lg_conv1d_layer_options {
-        LG_OPTIONS_HEAD
-        int64_t stride LG_DEFAULT;   /* step of the kernel over the input; default 1 */
-        int64_t padding LG_DEFAULT;  /* zeros added on each side of the input; default 0 */
-        int64_t dilation LG_DEFAULT; /* spacing of kernel elements; default 1 */
-        int64_t groups LG_DEFAULT;   /* groups of channels, convolved separately; default 1 */
-        bool no_bias LG_DEFAULT;     /* without "bias"; default false */
-        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
-        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
-} lg_conv1d_layer_options;
-/* Makes a layer that applies lg_conv1d() to x (N, in, L) or (in, L), with "weight" (out, in / groups, kernel).
- * Example: lg_nn_conv1d(c, 16, 32, 5, .stride = 2) */
-#define lg_nn_conv1d(...)                                                                                              \
-        LG_CALL4(lg_nn_conv1d_with, lg_conv1d_layer_options, lg_nn_conv1d_takes_c_in_out_kernel, V, I, I, I,           \
-                 __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_conv1d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                           const lg_conv1d_layer_options *options);
-
-typedef struct lg_conv_transpose2d_layer_options {
-        LG_OPTIONS_HEAD
-        int64_t stride LG_DEFAULT;          /* step of the kernel over the input; default 1 */
-        int64_t padding LG_DEFAULT;         /* zeros added on each side of the input; default 0 */
-        int64_t dilation LG_DEFAULT;        /* spacing of kernel elements; default 1 */
-        int64_t groups LG_DEFAULT;          /* groups of channels, convolved separately; default 1 */
-        int64_t output_padding LG_DEFAULT;  /* size added to one side of the output; default 0 */
-        lg_pair kernels LG_DEFAULT;         /* replaces the argument kernel, which may then be 0; default: not given */
-        lg_pair strides LG_DEFAULT;         /* replaces .stride; default: not given */
-        lg_pair paddings LG_DEFAULT;        /* replaces .padding; default: not given */
-        lg_pair dilations LG_DEFAULT;       /* replaces .dilation; default: not given */
-        lg_pair output_paddings LG_DEFAULT; /* replaces .output_padding; default: not given */
-        bool no_bias LG_DEFAULT;            /* without "bias"; default false */
-        lg_dtype dtype LG_DEFAULT;          /* of the parameters; default LG_F32 */
-        lg_device device LG_DEFAULT;        /* of the parameters; default: the context's default device */
-} lg_conv_transpose2d_layer_options;
-/* Makes a layer that applies lg_conv_transpose2d() to such an x, with "weight" (in, out / groups, KH, KW).
- * Example: lg_nn_conv_transpose2d(c, 32, 16, 2, .stride = 2) */
-#define lg_nn_conv_transpose2d(...)                                                                                    \
-        LG_CALL4(lg_nn_conv_transpose2d_with, lg_conv_transpose2d_layer_options,                                       \
-                 lg_nn_conv_transpose2d_takes_c_in_out_kernel, V, I, I, I, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                                     const lg_conv_transpose2d_layer_options *options);
-
-/* ---- pooling ----
- *
- * Layers without parameters that apply the ops of the same names, which conv.h describes, to x (N, C, H, W) or
- * (C, H, W), with the options of the ops but .indices.
- */
-
-typedef struct lg_max_pool2d_layer_options {
-        LG_OPTIONS_HEAD
-        int64_t stride LG_DEFAULT;    /* step of the window; default: the size of the kernel */
-        int64_t padding LG_DEFAULT;   /* added on each side, at most half the kernel; default 0 */
-        int64_t dilation LG_DEFAULT;  /* spacing of the elements of a window; default 1 */
-        bool ceil_mode LG_DEFAULT;    /* keep a last window that is not full; default false */
-        lg_pair kernels LG_DEFAULT;   /* replaces the argument kernel, which may then be 0; default: not given */
-        lg_pair strides LG_DEFAULT;   /* replaces .stride; default: not given */
-        lg_pair paddings LG_DEFAULT;  /* replaces .padding; default: not given */
-        lg_pair dilations LG_DEFAULT; /* replaces .dilation; default: not given */
-} lg_max_pool2d_layer_options;
-/* Makes a layer that applies the op: the maximum or mean of windows of the given size, or the mean of windows that give
- * an output of size x size pixels.
- * Examples: lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1), lg_nn_avg_pool2d(c, 2),
- * lg_nn_adaptive_avg_pool2d(c, 1) */
-#define lg_nn_max_pool2d(...)                                                                                          \
-        LG_CALL2(lg_nn_max_pool2d_with, lg_max_pool2d_layer_options, lg_nn_max_pool2d_takes_c_kernel, V, I, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_max_pool2d_layer_options *options);
-#define lg_nn_avg_pool2d(...)                                                                                          \
-        LG_CALL2(lg_nn_avg_pool2d_with, lg_avg_pool2d_options, lg_nn_avg_pool2d_takes_c_kernel, V, I, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_avg_pool2d_options *options);
-#define lg_nn_adaptive_avg_pool2d(...)                                                                                 \
-        LG_CALL2(lg_nn_adaptive_avg_pool2d_with, lg_adaptive_avg_pool2d_options,                                       \
-                 lg_nn_adaptive_avg_pool2d_takes_c_size, V, I, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size,
-                                                        const lg_adaptive_avg_pool2d_options *options);
-
 /* ---- normalisation ----
  *
  * Layers over the ops of norm.h, where the formulas are. At first the parameters "weight" are 1 and "bias" 0.
  */
 
-/* Options of lg_nn_batch_norm1d() and lg_nn_batch_norm2d(). */
+/* Options of lg_nn_batch_norm1d(), 2d and 3d. */
 typedef struct lg_batch_norm_layer_options {
         LG_OPTIONS_HEAD
         double eps LG_DEFAULT;       /* added to the variance; default 1e-5; LG_ZERO for 0 */
@@ -192,10 +87,11 @@ typedef struct lg_batch_norm_layer_options {
         lg_dtype dtype LG_DEFAULT;   /* of parameters and buffers; default LG_F32 */
         lg_device device LG_DEFAULT; /* of parameters and buffers; default: the context's default device */
 } lg_batch_norm_layer_options;
-/* Makes a layer that applies lg_batch_norm() to x (N, channels) or (N, channels, L), or for lg_nn_batch_norm2d() to x
- * (N, channels, H, W). In training mode it normalises by the statistics of the batch and updates the buffers
- * "running_mean" (0 at first) and "running_var" (1 at first); in evaluation mode (lg_train()) it normalises by them.
- * Examples: lg_nn_batch_norm1d(c, 64), lg_nn_batch_norm2d(c, 64, .momentum = 0.01) */
+/* Makes a layer that applies lg_batch_norm() to x (N, channels) or (N, channels, L), to x (N,
+ * channels, H, W) for lg_nn_batch_norm2d(), or to x (N, channels, D, H, W) for lg_nn_batch_norm3d(). In training mode
+ * it normalises by the statistics of the batch and updates the buffers "running_mean" (0 at first) and "running_var" (1
+ * at first); in evaluation mode (lg_train()) it normalises by them. Examples: lg_nn_batch_norm1d(c, 64),
+ * lg_nn_batch_norm2d(c, 64, .momentum = 0.01) */
 #define lg_nn_batch_norm1d(...)                                                                                        \
         LG_CALL2(lg_nn_batch_norm1d_with, lg_batch_norm_layer_options, lg_nn_batch_norm1d_takes_c_channels, V, I,      \
                  __VA_ARGS__)
@@ -206,6 +102,41 @@ LG_API LG_NEW lg_module *lg_nn_batch_norm1d_with(lg_ctx *c, int64_t channels,
                  __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_batch_norm2d_with(lg_ctx *c, int64_t channels,
                                                  const lg_batch_norm_layer_options *options);
+#define lg_nn_batch_norm3d(...)                                                                                        \
+        LG_CALL2(lg_nn_batch_norm3d_with, lg_batch_norm_layer_options, lg_nn_batch_norm3d_takes_c_channels, V, I,      \
+                 __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_batch_norm3d_with(lg_ctx *c, int64_t channels,
+                                                 const lg_batch_norm_layer_options *options);
+
+/* Options of lg_nn_instance_norm1d(), 2d and 3d. */
+typedef struct lg_instance_norm_layer_options {
+        LG_OPTIONS_HEAD
+        double eps LG_DEFAULT;       /* added to the variance; default 1e-5; LG_ZERO for 0 */
+        double momentum LG_DEFAULT;  /* weight of the batch in the running statistics; default 0.1; LG_ZERO for 0 */
+        bool affine LG_DEFAULT;      /* with "weight" and "bias"; default false */
+        bool running LG_DEFAULT;     /* keep running statistics; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of parameters and buffers; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of parameters and buffers; default: the context's default device */
+} lg_instance_norm_layer_options;
+/* Makes a layer that applies lg_instance_norm() to x (N, channels, L), (N, channels, H, W) or (N, channels, D, H, W),
+ * or to one sample without N. With .running, the buffers "running_mean" (0 at first) and "running_var" (1 at first)
+ * follow the means of the statistics of the samples in training mode; in evaluation mode they are those that normalise.
+ * Examples: lg_nn_instance_norm1d(c, 64), lg_nn_instance_norm2d(c, 64, .affine = true), lg_nn_instance_norm3d(c, 8) */
+#define lg_nn_instance_norm1d(...)                                                                                     \
+        LG_CALL2(lg_nn_instance_norm1d_with, lg_instance_norm_layer_options, lg_nn_instance_norm1d_takes_c_channels,   \
+                 V, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_instance_norm1d_with(lg_ctx *c, int64_t channels,
+                                                    const lg_instance_norm_layer_options *options);
+#define lg_nn_instance_norm2d(...)                                                                                     \
+        LG_CALL2(lg_nn_instance_norm2d_with, lg_instance_norm_layer_options, lg_nn_instance_norm2d_takes_c_channels,   \
+                 V, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_instance_norm2d_with(lg_ctx *c, int64_t channels,
+                                                    const lg_instance_norm_layer_options *options);
+#define lg_nn_instance_norm3d(...)                                                                                     \
+        LG_CALL2(lg_nn_instance_norm3d_with, lg_instance_norm_layer_options, lg_nn_instance_norm3d_takes_c_channels,   \
+                 V, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_instance_norm3d_with(lg_ctx *c, int64_t channels,
+                                                    const lg_instance_norm_layer_options *options);
 
 typedef struct lg_layer_norm_layer_options {
         LG_OPTIONS_HEAD
@@ -256,8 +187,9 @@ LG_API LG_NEW lg_module *lg_nn_group_norm_with(lg_ctx *c, int64_t groups, int64_
  * see lg_dropout(). In evaluation mode the result is x itself. */
 LG_API LG_NEW lg_module *lg_nn_dropout(lg_ctx *c, double p);
 /* Makes a layer that does so to whole channels of (N, C, ...); see lg_feature_dropout().
- * Example: lg_nn_dropout2d(c, 0.2) */
+ * Examples: lg_nn_dropout2d(c, 0.2), lg_nn_dropout3d(c, 0.2) */
 LG_API LG_NEW lg_module *lg_nn_dropout2d(lg_ctx *c, double p);
+LG_API LG_NEW lg_module *lg_nn_dropout3d(lg_ctx *c, double p);
 
 typedef struct lg_embedding_layer_options {
         LG_OPTIONS_HEAD
@@ -334,8 +266,19 @@ LG_API LG_NEW lg_module *lg_nn_hardtanh(lg_ctx *c, double low, double high);
 /* Makes a layer that computes log(1 + e^(beta x)) / beta, and x itself where beta x > threshold (PyTorch: 1 and 20). */
 LG_API LG_NEW lg_module *lg_nn_softplus(lg_ctx *c, double beta, double threshold);
 
+/* Makes a layer that computes x > threshold ? x : value. */
+LG_API LG_NEW lg_module *lg_nn_threshold(lg_ctx *c, double threshold, double value);
+
+/* Makes a layer that computes lg_rrelu(): x > 0 ? x : s x, with random slopes s from lower to upper in training and
+ * their mean in evaluation (PyTorch: 1/8 and 1/3). */
+LG_API LG_NEW lg_module *lg_nn_rrelu(lg_ctx *c, double lower, double upper);
+
+/* Makes a layer that computes lg_softmax() over the channels of images (N, C, H, W) or (C, H, W). */
+LG_API LG_NEW lg_module *lg_nn_softmax2d(lg_ctx *c);
+
 /* Makes a layer that computes, along a dimension: */
 LG_API LG_NEW lg_module *lg_nn_softmax(lg_ctx *c, int dim);     /* lg_softmax(): e^x / sum(e^x) */
+LG_API LG_NEW lg_module *lg_nn_softmin(lg_ctx *c, int dim);     /* lg_softmin(): e^-x / sum(e^-x) */
 LG_API LG_NEW lg_module *lg_nn_log_softmax(lg_ctx *c, int dim); /* lg_log_softmax(): its logarithm */
 
 /* Makes a layer that applies lg_glu(): the first half of x along a dimension of even size times sigmoid of the second.

@@ -111,6 +111,21 @@ typedef struct lg_cosine_similarity_options {
 LG_API LG_NEW lg_tensor *lg_cosine_similarity_with(lg_tensor *a, lg_tensor *b, int dim,
                                                    const lg_cosine_similarity_options *options);
 
+typedef struct lg_pairwise_distance_options {
+        LG_OPTIONS_HEAD
+        double p LG_DEFAULT;      /* order of the norm, as for lg_norm(); default 2 */
+        double eps LG_DEFAULT;    /* added to the difference, so that the derivative is finite at 0; default 1e-6 */
+        bool keep_dim LG_DEFAULT; /* whether the last dimension stays, of size 1; default false */
+} lg_pairwise_distance_options;
+/* Computes the p-norm of x - y + eps along the last dimension, which is removed; x and y are broadcast to one shape
+ * (PyTorch's F.pairwise_distance).
+ * Example: lg_pairwise_distance(x, y, .p = 1) */
+#define lg_pairwise_distance(...)                                                                                      \
+        LG_CALL2(lg_pairwise_distance_with, lg_pairwise_distance_options, lg_pairwise_distance_takes_x_y, V, V,        \
+                 __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_pairwise_distance_with(lg_tensor *x, lg_tensor *y,
+                                                   const lg_pairwise_distance_options *options);
+
 /* ---- dropout ----
  *
  * Dropout sets elements to 0 at random, with a probability p in [0, 1]. As lg_batch_norm(), these functions are in

@@ -91,17 +91,22 @@ LG_API LG_NEW lg_tensor *lg_all_with(lg_tensor *x, const lg_reduce_options *opti
 
 typedef struct lg_norm_options {
         LG_OPTIONS_HEAD
-        double p LG_DEFAULT;      /* The order, at least 0, or LG_INFINITY; default 2. LG_ZERO sets 0. */
+        double p LG_DEFAULT;      /* The order, any number or infinity; default 2. LG_ZERO sets 0. */
         lg_dims dims LG_DEFAULT;  /* Dimensions to reduce, negative ones from the end; default all. */
         bool keep_dim LG_DEFAULT; /* Keeps the reduced dimensions with size 1; default false. */
 } lg_norm_options;
 /* Computes the vector norm sum(|x|^p)^(1/p) of a tensor of a float dtype, as PyTorch's linalg.vector_norm
- * does. If p is LG_INFINITY, the norm is the maximum of |x|; if p is 0, it is the number of nonzero elements. Where
- * the norm is 0, its gradient is 0. Powers on the way may exceed the range of the dtype, except squares in f64 (p = 2).
- * The norm of an empty tensor is 0, except that p = LG_INFINITY fails with LG_ERR_SHAPE.
+ * does. If p is LG_INFINITY, the norm is the maximum of |x|, if -LG_INFINITY, the minimum; if p is 0, it is the number
+ * of nonzero elements. With a negative p it is 0 if an element is 0. Where the norm is 0, its gradient is 0. Powers on
+ * the way may exceed the range of the dtype, except squares in f64 (p = 2). The norm of an empty tensor is 0, except
+ * that a negative or infinite p fails with LG_ERR_SHAPE.
  * Example: lg_norm(x, .dims = LG_DIMS(1)) */
 #define lg_norm(...) LG_CALL1(lg_norm_with, lg_norm_options, lg_norm_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_norm_with(lg_tensor *x, const lg_norm_options *options);
+
+/* Multiplies each slice of x along dim whose norm of order p, above 0, is above max_norm by max_norm / (norm + 1e-7),
+ * as PyTorch's renorm does. x has a float dtype and two dimensions or more. */
+LG_API LG_NEW lg_tensor *lg_renorm(lg_tensor *x, double p, int dim, double max_norm);
 
 /* ---- matrix products ----
  *
@@ -127,6 +132,9 @@ LG_API LG_NEW lg_tensor *lg_softmax(lg_tensor *x, int dim);
 /* Computes log(e^x / sum(e^x)) along dim, accurately also where the quotient rounds to 0. For a classification loss,
  * lg_cross_entropy() takes the scores x themselves. */
 LG_API LG_NEW lg_tensor *lg_log_softmax(lg_tensor *x, int dim);
+
+/* Computes e^-x / sum(e^-x) along dim: lg_softmax() of -x. */
+LG_API LG_NEW lg_tensor *lg_softmin(lg_tensor *x, int dim);
 
 /* ---- gated linear unit ---- */
 

@@ -25,9 +25,9 @@ LG_BEGIN
  * 0 when the schedule is made, and lr0 is the learning rate that a group had before its first schedule. Making a
  * schedule sets the rates of step 0, and each lg_scheduler_step() those of the next step. If a rate is not the
  * formula's, it is multiplied by the ratio of the formula's values at the next step and at this one (for
- * lg_cosine_lr(), all of them less eta_min): so the factors of several schedules of one optimiser multiply, and a rate
- * set by lg_set_lr() goes on from there. Only lg_lambda_lr() and lg_one_cycle_lr() set rates regardless of the last
- * ones. Groups that are added later are left alone.
+ * cosines, all of them less eta_min): so the factors of several schedules of one optimiser multiply, and a rate
+ * set by lg_set_lr() goes on from there. Only lg_lambda_lr(), lg_cyclic_lr() and lg_one_cycle_lr() set rates regardless
+ * of the last ones. Groups that are added later are left alone.
  *
  * step_size, t_max, total and total_steps are above 0, and so are gammas and factors unless stated otherwise. Making
  * and stepping a schedule fail with LG_ERR_ARGUMENT if a rate would be negative or not finite, and with LG_ERR_STATE if
@@ -70,6 +70,31 @@ typedef struct lg_cosine_lr_options {
         LG_CALL2(lg_cosine_lr_with, lg_cosine_lr_options, lg_cosine_lr_takes_opt_t_max, V, I, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_cosine_lr_with(lg_optimizer *opt, int64_t t_max, const lg_cosine_lr_options *options);
 
+typedef struct lg_cosine_restarts_options {
+        LG_OPTIONS_HEAD
+        int64_t t_mult LG_DEFAULT; /* the factor of each period's length to the one before, at least 1; default 1 */
+        double eta_min LG_DEFAULT; /* the lowest rate; default 0 */
+} lg_cosine_restarts_options;
+/* Makes a schedule of cosines with warm restarts (Loshchilov and Hutter 2017; CosineAnnealingWarmRestarts): it follows
+ * half a cosine from lr0 to eta_min in t_0 steps, then starts from lr0 again, for a period that is t_mult times longer.
+ * Example: lg_cosine_restarts_lr(opt, 10, .t_mult = 2) */
+#define lg_cosine_restarts_lr(...)                                                                                     \
+        LG_CALL2(lg_cosine_restarts_lr_with, lg_cosine_restarts_options, lg_cosine_restarts_lr_takes_opt_t_0, V, I,    \
+                 __VA_ARGS__)
+LG_API LG_NEW lg_scheduler *lg_cosine_restarts_lr_with(lg_optimizer *opt, int64_t t_0,
+                                                       const lg_cosine_restarts_options *options);
+
+typedef struct lg_polynomial_lr_options {
+        LG_OPTIONS_HEAD
+        double power LG_DEFAULT; /* the power, 0 or more; default 1. LG_ZERO sets 0. */
+} lg_polynomial_lr_options;
+/* Makes a schedule that falls to 0 in `total` steps as a power (PolynomialLR): lr0 (1 - min(t, total) / total)^power.
+ * Example: lg_polynomial_lr(opt, 100, .power = 2) */
+#define lg_polynomial_lr(...)                                                                                          \
+        LG_CALL2(lg_polynomial_lr_with, lg_polynomial_lr_options, lg_polynomial_lr_takes_opt_total, V, I, __VA_ARGS__)
+LG_API LG_NEW lg_scheduler *lg_polynomial_lr_with(lg_optimizer *opt, int64_t total,
+                                                  const lg_polynomial_lr_options *options);
+
 typedef struct lg_linear_lr_options {
         LG_OPTIONS_HEAD
         double start_factor LG_DEFAULT; /* the factor of step 0, above 0; default 1/3 */
@@ -99,6 +124,35 @@ typedef double lg_lambda_fn(int64_t step, void *user);
 /* Makes a schedule of a function of the program (LambdaLR): lr0 fn(t, user). fn is called when the schedule is made and
  * at each step; user must last as long as the schedule. */
 LG_API LG_NEW lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user);
+
+/* Makes a schedule that multiplies the rates by fn(t, user) at each step from t = 1 on (MultiplicativeLR). fn is called
+ * as that of lg_lambda_lr() is. */
+LG_API LG_NEW lg_scheduler *lg_multiplicative_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user);
+
+/* How the height of a cycle of lg_cyclic_lr() changes. */
+typedef enum lg_cyclic_mode {
+        LG_CYCLIC_TRIANGULAR,  /* not at all */
+        LG_CYCLIC_TRIANGULAR2, /* it is halved after each cycle */
+        LG_CYCLIC_EXP_RANGE    /* it is multiplied by gamma^t */
+} lg_cyclic_mode;
+typedef struct lg_cyclic_options {
+        LG_OPTIONS_HEAD
+        int64_t step_size_up LG_DEFAULT;   /* the steps in which rates rise; default 2000 */
+        int64_t step_size_down LG_DEFAULT; /* the steps in which they fall; default: as many */
+        double gamma LG_DEFAULT;           /* of LG_CYCLIC_EXP_RANGE; default 1. LG_ZERO sets 0, here and below. */
+        double base_momentum LG_DEFAULT;   /* the momentum when rates are highest; default 0.8 */
+        double max_momentum LG_DEFAULT;    /* the momentum when rates are lowest; default 0.9 */
+        lg_cyclic_mode mode LG_DEFAULT;    /* default LG_CYCLIC_TRIANGULAR */
+        bool no_cycle_momentum LG_DEFAULT; /* leaves momentum as it is; default false */
+} lg_cyclic_options;
+/* Makes a schedule of cycles (Smith 2017; CyclicLR): all groups get the same rate, which rises from base_lr to max_lr
+ * and falls back, again and again, while momentum (beta1 for Adam) falls and rises. A group without momentum needs
+ * .no_cycle_momentum.
+ * Example: lg_cyclic_lr(opt, 1e-3, 0.1, .step_size_up = 500) */
+#define lg_cyclic_lr(...)                                                                                              \
+        LG_CALL3(lg_cyclic_lr_with, lg_cyclic_options, lg_cyclic_lr_takes_opt_base_lr_max_lr, V, V, V, __VA_ARGS__)
+LG_API LG_NEW lg_scheduler *lg_cyclic_lr_with(lg_optimizer *opt, double base_lr, double max_lr,
+                                              const lg_cyclic_options *options);
 
 typedef struct lg_one_cycle_options {
         LG_OPTIONS_HEAD

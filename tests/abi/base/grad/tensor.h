@@ -331,6 +331,20 @@ LG_API bool lg_sub_(lg_tensor *x, lg_tensor *y);  /* x -= y */
 LG_API bool lg_mul_(lg_tensor *x, lg_tensor *y);  /* x *= y */
 LG_API bool lg_div_(lg_tensor *x, lg_tensor *y);  /* x /= y, for float dtypes */
 
+/* Change x as the functions of the same names without the last underscore compute (pointwise.h); lg_div_scalar_() and
+ * lg_pow_scalar_() need a float dtype. */
+LG_API bool lg_add_scalar_(lg_tensor *x, double s);           /* x += s */
+LG_API bool lg_sub_scalar_(lg_tensor *x, double s);           /* x -= s */
+LG_API bool lg_mul_scalar_(lg_tensor *x, double s);           /* x *= s */
+LG_API bool lg_div_scalar_(lg_tensor *x, double s);           /* x /= s */
+LG_API bool lg_pow_scalar_(lg_tensor *x, double s);           /* x = x^s */
+LG_API bool lg_floor_divide_scalar_(lg_tensor *x, double s);  /* x = floor(x / s) */
+LG_API bool lg_remainder_scalar_(lg_tensor *x, double s);     /* x = x - s floor(x / s) */
+LG_API bool lg_fmod_scalar_(lg_tensor *x, double s);          /* x = x - s trunc(x / s) */
+LG_API bool lg_maximum_scalar_(lg_tensor *x, double s);       /* x = max(x, s) */
+LG_API bool lg_minimum_scalar_(lg_tensor *x, double s);       /* x = min(x, s) */
+LG_API bool lg_clamp_(lg_tensor *x, double low, double high); /* x = min(max(x, low), high) */
+
 LG_END_C
 
 #ifdef __cplusplus
