@@ -14,8 +14,9 @@ enum { LINEAR_ANTIALIAS = LG_AREA + 1, CUBIC_ANTIALIAS }; /* further values of t
 #define RESAMPLE_FIELDS(FIELD)                                                                                         \
         FIELD(int, mode, 0)                                                                                            \
         FIELD(int, dim, 2)                                                                                             \
-        FIELD(i64, h_in, 0) FIELD(i64, h_out, 0) FIELD(i64, w_in, 0) FIELD(i64, w_out, 0) FIELD(f64, h_scale, 0)       \
-                FIELD(f64, w_scale, 0) FIELD(bool, align_corners, 0) FIELD(bool, back, 0)
+        FIELD(i64, h_in, 0)                                                                                            \
+        FIELD(i64, h_out, 0) FIELD(i64, w_in, 0) FIELD(i64, w_out, 0) FIELD(f64, h_scale, 0) FIELD(f64, w_scale, 0)    \
+                FIELD(bool, align_corners, 0) FIELD(bool, back, 0)
 LG__ATTRIBUTES(resample, RESAMPLE_FIELDS)
 
 /* ---- tables ---- */
@@ -383,12 +384,14 @@ static lg_tensor *compose_interpolate(const lg__call *call)
                 return resampled(x, &plane);
         depth.dim = 2;
         depth.h_in = in[0], depth.h_out = s.out[0], depth.h_scale = s.step[0];
+        const lg_dtype dtype = x->at.dtype;
+        x = lg__widened(x);     /* rounded once, after the second pass */
         if (s.out[0] > in[0]) { /* the order in which the result between the two is smaller */
                 depth.w_in = depth.w_out = s.out[1];
-                return resampled(resampled(x, &plane), &depth);
+                return lg_cast(resampled(resampled(x, &plane), &depth), dtype);
         }
         depth.w_in = depth.w_out = in[1];
-        return resampled(resampled(x, &depth), &plane);
+        return lg_cast(resampled(resampled(x, &depth), &plane), dtype);
 }
 
 LG__DEFINE(interpolate, .compose = compose_interpolate, .autocast = LG__F32, LG__OPERANDS({"x", LG__FLOAT}))

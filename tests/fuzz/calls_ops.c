@@ -329,6 +329,8 @@ void call_index_select(vm *m)
         lg_tensor *index = indices(m, LG_SHAPE(flag(m) ? n : small(m)), n);
         if (flag(m))
                 give(m, lg_index_select(x, d, index));
+        else if (flag(m))
+                give(m, lg_index_copy(x, d, index, lg_index_select(x, d, index)));
         else
                 give(m, lg_index_add(x, d, index, flag(m) ? x : tensor(m)));
 }
@@ -402,6 +404,14 @@ void call_grid_sample(vm *m)
         if (flag(m))
                 grid = fresh(m, LG_SHAPE(lg_size_of(x, 0), small(m), small(m), lg_ndim_of(x) - 2));
         give(m, lg_grid_sample_with(x, grid, HAND(m, o)));
+}
+
+void call_affine_grid(vm *m)
+{
+        const int64_t n = small(m);
+        lg_affine_grid_options o = *LG_OPTIONS(lg_affine_grid_options, .align_corners = flag(m));
+        lg_tensor *theta = flag(m) ? fresh(m, LG_SHAPE(n, 2, 3)) : tensor(m);
+        give(m, lg_affine_grid_with(theta, LG_SHAPE(n, 1, small(m), small(m)), HAND(m, o)));
 }
 
 void call_split(vm *m)

@@ -41,6 +41,9 @@ VALUES = {
 # What one parameter, or all of a name, are given in place of that.
 SPECIAL = {
     'lg_tensor *condition': 'g->mask', 'lg_tensor *index': 'g->index', 'lg_ctc_with.target': 'g->index',
+    'lg_interpolate_with.x': 'lg_unsqueeze(g->x, 0)', 'lg_masked_scatter.mask': 'g->mask',
+    **{f'lg_bitwise_{name}.{operand}': 'g->index' for name in ('and', 'or', 'xor', 'left_shift', 'right_shift') for operand in 'ab'},
+   
     'lg_ctc_with.input_lengths': 'g->index', 'lg_ctc_with.target_lengths': 'g->index', 'lg_layer_norm_with.w': 'g->row', 'lg_layer_norm_with.b': 'g->row', 'lg_write_png.t': 'g->picture',
     'lg_read.bytes': '24', 'lg_write.bytes': '24', 'lg_weights_metadata.i': '0', 'lg_weights_at_with.i': '0', 'lg_grad_with.outputs': 'LG_LIST(lg_sum(lg_forward(g->net, g->x)))',
     'lg_grad_with.inputs': 'lg_parameters(g->net)', 'lg_forward_params_list.params': 'lg_parameters(g->net)',
@@ -62,7 +65,7 @@ EXTREMES = {
 OPTIONS = {}  # types of structs of options: their members
 # What the header says may be NULL, beside options and `user`.
 OPTIONAL = {
-    'lg_linear.b', 'lg_bilinear.b', 'lg_conv2d_with.b', 'lg_conv1d_with.b', 'lg_conv3d_with.b', 'lg_conv_transpose3d_with.b', 'lg_conv_transpose2d_with.b', 'lg_conv_transpose1d_with.b',
+    'lg_vjp_with.v', 'lg_linear.b', 'lg_bilinear.b', 'lg_conv2d_with.b', 'lg_conv1d_with.b', 'lg_conv3d_with.b', 'lg_conv_transpose3d_with.b', 'lg_conv_transpose2d_with.b', 'lg_conv_transpose1d_with.b',
     'lg_layer_norm_with.w', 'lg_layer_norm_with.b', 'lg_group_norm_with.w', 'lg_group_norm_with.b', 'lg_instance_norm_with.w',
     'lg_instance_norm_with.b', 'lg_rms_norm_with.w', 'lg_on_message.fn', 'lg_set_trace_with.fn', 'lg_system_free.p', 'lg_memory_stats_with.ret',
     'lg_try_all_cuda.ret', 'lg_set_error.format', 'lg_nn_sequential_list.children', 'lg_nn_module_list_list.children',
@@ -139,7 +142,9 @@ def main():
                  for result, name, parameters in declarations.functions(text)]
     table = []
     for result, name, parameters in functions:
-        all_calls = [f'{expected}, {result}, {name}({", ".join(arguments)})' for expected, arguments in calls(name, parameters)]
+        kind = '.kind' if result == 'lg_dist' else '' # what is zero of a distribution that failed
+        all_calls = [f'{expected}, {"int" if kind else result}, {name}({", ".join(arguments)}){kind}'
+                     for expected, arguments in calls(name, parameters)]
         lines = [f'        CALL{"_VOID" if ", void, " in call else ""}({n}, {call.replace(", void,", ",", 1)})' for n, call in enumerate(all_calls)]
         if lines:
             print(f'BEGIN({name})\n' + '\n'.join(lines) + '\nEND')
