@@ -8,7 +8,7 @@
  *             return lg_sum(lg_pow_scalar(in.items[0], 3));
  *     }
  *     ...
- *     lg_tensor *x = lg_from(c, ((double[]){1, 2}), LG_SHAPE(2));
+ *     lg_tensor *x = lg_ones(c, LG_SHAPE(2), .dtype = LG_F64);
  *     lg_tensor *h = lg_hessian(c, energy, x);
  */
 #ifndef LG_FUNCTIONAL_H

@@ -118,7 +118,8 @@ typedef struct lg_put_options {
                 LG_DEFAULT; /* add to the elements of x, not of bool, instead of replacing them; default false */
 } lg_put_options;
 /* Writes the elements of src to those of x, counted in row-major order, at an index of src's shape. Negative indices
- * count from the end. Example: lg_put(x, index, src, .accumulate = true) */
+ * count from the end.
+ * Example: lg_put(x, index, src, .accumulate = true) */
 #define lg_put(...) LG_CALL3(lg_put_with, lg_put_options, lg_put_takes_x_index_src, V, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_put_with(lg_tensor *x, lg_tensor *index, lg_tensor *src, const lg_put_options *options);
 

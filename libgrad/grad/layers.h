@@ -90,7 +90,8 @@ typedef struct lg_batch_norm_layer_options {
 /* Makes a layer that applies lg_batch_norm() to x (N, channels) or (N, channels, L), to x (N,
  * channels, H, W) for lg_nn_batch_norm2d(), or to x (N, channels, D, H, W) for lg_nn_batch_norm3d(). In training mode
  * it normalises by the statistics of the batch and updates the buffers "running_mean" (0 at first) and "running_var" (1
- * at first); in evaluation mode (lg_train()) it normalises by them. Examples: lg_nn_batch_norm1d(c, 64),
+ * at first); in evaluation mode (lg_train()) it normalises by them.
+ * Examples: lg_nn_batch_norm1d(c, 64), lg_nn_batch_norm3d(c, 64),
  * lg_nn_batch_norm2d(c, 64, .momentum = 0.01) */
 #define lg_nn_batch_norm1d(...)                                                                                        \
         LG_CALL2(lg_nn_batch_norm1d_with, lg_batch_norm_layer_options, lg_nn_batch_norm1d_takes_c_channels, V, I,      \
@@ -266,14 +267,17 @@ LG_API LG_NEW lg_module *lg_nn_hardtanh(lg_ctx *c, double low, double high);
 /* Makes a layer that computes log(1 + e^(beta x)) / beta, and x itself where beta x > threshold (PyTorch: 1 and 20). */
 LG_API LG_NEW lg_module *lg_nn_softplus(lg_ctx *c, double beta, double threshold);
 
-/* Makes a layer that computes x > threshold ? x : value. */
+/* Makes a layer that computes x > threshold ? x : value.
+ * Example: lg_nn_threshold(c, 0.1, 20) */
 LG_API LG_NEW lg_module *lg_nn_threshold(lg_ctx *c, double threshold, double value);
 
 /* Makes a layer that computes lg_rrelu(): x > 0 ? x : s x, with random slopes s from lower to upper in training and
- * their mean in evaluation (PyTorch: 1/8 and 1/3). */
+ * their mean in evaluation (PyTorch: 1/8 and 1/3).
+ * Example: lg_nn_rrelu(c, 1.0 / 8, 1.0 / 3) */
 LG_API LG_NEW lg_module *lg_nn_rrelu(lg_ctx *c, double lower, double upper);
 
-/* Makes a layer that computes lg_softmax() over the channels of images (N, C, H, W) or (C, H, W). */
+/* Makes a layer that computes lg_softmax() over the channels of images (N, C, H, W) or (C, H, W).
+ * Example: lg_nn_softmax2d(c) */
 LG_API LG_NEW lg_module *lg_nn_softmax2d(lg_ctx *c);
 
 /* Makes a layer that computes, along a dimension: */

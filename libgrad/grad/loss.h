@@ -199,7 +199,8 @@ LG_API LG_NEW lg_tensor *lg_margin_ranking_with(lg_tensor *x1, lg_tensor *x2, lg
 LG_API LG_NEW lg_tensor *lg_hinge_embedding_with(lg_tensor *x, lg_tensor *target, const lg_margin_options *options);
 
 /* Computes 1 - cos(x1, x2) for the rows whose target is 1 and [cos(x1, x2) - m]+ for those whose target is -1; x1 and
- * x2 are (N, D) and target (N), or (D) and 0-d. Example: lg_cosine_embedding(x, y, target, .margin = 0.5) */
+ * x2 are (N, D) and target (N), or (D) and 0-d.
+ * Example: lg_cosine_embedding(x, y, target, .margin = 0.5) */
 #define lg_cosine_embedding(...)                                                                                       \
         LG_CALL3(lg_cosine_embedding_with, lg_margin_options, lg_cosine_embedding_takes_x1_x2_target, V, V, V,         \
                  __VA_ARGS__)

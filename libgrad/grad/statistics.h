@@ -44,7 +44,8 @@ typedef struct lg_median_options {
 } lg_median_options;
 /* Returns the median, the lower one of two. lg_median() gives NaN if there is one, lg_nanmedian() leaves NaN out and
  * gives NaN only if there is nothing else. The median of an empty float tensor is NaN; an empty dimension is
- * LG_ERR_SHAPE. Examples: lg_median(x), lg_median(x, .dims = LG_DIMS(1), .indices = &i), lg_nanmedian(x) */
+ * LG_ERR_SHAPE.
+ * Examples: lg_median(x), lg_median(x, .dims = LG_DIMS(1), .indices = &i), lg_nanmedian(x) */
 #define lg_median(...) LG_CALL1(lg_median_with, lg_median_options, lg_median_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_median_with(lg_tensor *x, const lg_median_options *options);
 #define lg_nanmedian(...) LG_CALL1(lg_nanmedian_with, lg_median_options, lg_nanmedian_takes_x, V, __VA_ARGS__)
@@ -108,7 +109,8 @@ typedef struct lg_unique_options {
 LG_API LG_NEW lg_tensor *lg_unique_with(lg_tensor *x, const lg_unique_options *options);
 
 /* Returns x, flattened, or its slices along a dimension, without those that equal the one before. Options are those of
- * lg_unique(), and it waits as that does. Example: lg_unique_consecutive(x, .counts = &n) */
+ * lg_unique(), and it waits as that does.
+ * Example: lg_unique_consecutive(x, .counts = &n) */
 #define lg_unique_consecutive(...)                                                                                     \
         LG_CALL1(lg_unique_consecutive_with, lg_unique_options, lg_unique_consecutive_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_unique_consecutive_with(lg_tensor *x, const lg_unique_options *options);
@@ -208,7 +210,8 @@ typedef struct lg_diff_options {
         lg_tensor *append LG_DEFAULT;  /* joined to x after its last elements along the dimension; default: none */
 } lg_diff_options;
 /* Computes differences along a dimension: y[i] = x[i + 1] - x[i]; of bool, whether the two differ. The dimension
- * becomes shorter by n, down to 0. Example: lg_diff(x, .n = 2, .dim = LG_ZERO_INT) */
+ * becomes shorter by n, down to 0.
+ * Example: lg_diff(x, .n = 2, .dim = LG_ZERO_INT) */
 #define lg_diff(...) LG_CALL1(lg_diff_with, lg_diff_options, lg_diff_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_diff_with(lg_tensor *x, const lg_diff_options *options);
 

@@ -26,6 +26,7 @@ lg_function *fn; lg_custom_fn *cube, *cube_backward; lg_sample_fn *make_sample; 
 lg_transform *first, *second; lg_transform_fn *invert; lg_group *g;'''
 # What a name is in one header alone.
 OTHER = {'attention.h': 'lg_tensor *q, *k, *v, *seen, *memory, *source; lg_module *blocks; lg_kv_cache *cache; lg_tensor *(*next)(lg_tensor *y);',
+         'pointwise.h': 'lg_tensor *a, *b;', 'image.h': 'lg_tensor *theta, *grid;', 'dist.h': 'lg_tensor *a, *mean, *log_std, *advantage;',
          'index.h': 'lg_tensor *src, *values, *j;',
          'statistics.h': 'lg_tensor *sorted, *values, *boundaries, *test, *n, *max, *mean;',
          'sequence.h': 'lg_tensor *q, *cos, *sin, *logits, *lengths, *starts;',

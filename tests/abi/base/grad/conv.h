@@ -132,7 +132,8 @@ typedef struct lg_conv_transpose3d_options {
         lg_triple output_paddings LG_DEFAULT; /* replaces .output_padding; default: not given */
 } lg_conv_transpose3d_options;
 /* Computes a transposed 3-d convolution, of volumes x (N, C, D, H, W) or (C, D, H, W) and w (C, O / groups, KD, KH,
- * KW). Example: lg_conv_transpose3d(x, w, NULL, .stride = 2, .output_padding = 1) */
+ * KW).
+ * Example: lg_conv_transpose3d(x, w, NULL, .stride = 2, .output_padding = 1) */
 #define lg_conv_transpose3d(...)                                                                                       \
         LG_CALL3(lg_conv_transpose3d_with, lg_conv_transpose3d_options, lg_conv_transpose3d_takes_x_w_b, V, V, V,      \
                  __VA_ARGS__)

@@ -78,7 +78,8 @@ typedef struct lg_conv3d_layer_options {
         lg_pad_mode padding_mode LG_DEFAULT; /* what .padding adds; default LG_PAD_CONSTANT, zeros */
 } lg_conv3d_layer_options;
 /* Makes a layer that applies lg_conv3d() to x (N, in, D, H, W) or (in, D, H, W), with "weight" (out, in / groups, KD,
- * KH, KW). Example: lg_nn_conv3d(c, 1, 32, 3, .padding = 1) */
+ * KH, KW).
+ * Example: lg_nn_conv3d(c, 1, 32, 3, .padding = 1) */
 #define lg_nn_conv3d(...)                                                                                              \
         LG_CALL4(lg_nn_conv3d_with, lg_conv3d_layer_options, lg_nn_conv3d_takes_c_in_out_kernel, V, I, I, I,           \
                  __VA_ARGS__)
@@ -187,7 +188,8 @@ typedef struct lg_max_pool3d_layer_options {
         lg_triple dilations LG_DEFAULT; /* replaces .dilation; default: not given */
 } lg_max_pool3d_layer_options;
 /* Makes a layer that applies the op of the same name: the maximum or mean of windows of the given size.
- * Examples: lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1), lg_nn_max_pool1d(c, 2), lg_nn_avg_pool2d(c, 2),
+ * Examples: lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1), lg_nn_max_pool1d(c, 2), lg_nn_avg_pool1d(c, 2),
+ * lg_nn_avg_pool2d(c, 2), lg_nn_avg_pool3d(c, 2),
  * lg_nn_max_pool3d(c, 0, .kernels = LG_TRIPLE(1, 2, 2)) */
 #define lg_nn_max_pool1d(...)                                                                                          \
         LG_CALL2(lg_nn_max_pool1d_with, lg_max_pool1d_layer_options, lg_nn_max_pool1d_takes_c_kernel, V, I, __VA_ARGS__)
@@ -210,7 +212,9 @@ LG_API LG_NEW lg_module *lg_nn_avg_pool3d_with(lg_ctx *c, int64_t kernel, const 
 
 /* Makes a layer that applies the op of the same name: the mean or maximum of windows that give an output with all sides
  * of the given size. The options are those of the mean, for the maximum, too.
- * Examples: lg_nn_adaptive_avg_pool2d(c, 1), lg_nn_adaptive_max_pool2d(c, 0, .sizes = LG_PAIR(2, 3)) */
+ * Examples: lg_nn_adaptive_avg_pool2d(c, 1), lg_nn_adaptive_max_pool2d(c, 0, .sizes = LG_PAIR(2, 3)),
+ * lg_nn_adaptive_avg_pool3d(c, 1), lg_nn_adaptive_max_pool3d(c, 2), lg_nn_adaptive_avg_pool1d(c, 4),
+ * lg_nn_adaptive_max_pool1d(c, 4) */
 #define lg_nn_adaptive_avg_pool2d(...)                                                                                 \
         LG_CALL2(lg_nn_adaptive_avg_pool2d_with, lg_adaptive_avg_pool2d_options,                                       \
                  lg_nn_adaptive_avg_pool2d_takes_c_size, V, I, __VA_ARGS__)
@@ -238,7 +242,8 @@ LG_API LG_NEW lg_module *lg_nn_adaptive_max_pool1d(lg_ctx *c, int64_t size);
 
 /* Makes a layer that applies lg_pad() to x. It stands for PyTorch's ZeroPad1d, ConstantPad1d, ReflectionPad1d,
  * ReplicationPad1d and CircularPad1d, for their forms of 2 and 3 dimensions, and takes their pads: a pair of numbers
- * for each dimension from the last to the first, at most LG_MAX_DIMS pairs. Examples: lg_nn_pad(c, LG_INTS(1, 1)),
+ * for each dimension from the last to the first, at most LG_MAX_DIMS pairs.
+ * Examples: lg_nn_pad(c, LG_INTS(1, 1)),
  * lg_nn_pad(c, LG_INTS(1, 1, 2, 2), .mode = LG_PAD_REFLECT) */
 #define lg_nn_pad(...) LG_CALL2(lg_nn_pad_with, lg_pad_options, lg_nn_pad_takes_c_pads, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_pad_with(lg_ctx *c, lg_ints pads, const lg_pad_options *options);
