@@ -65,7 +65,7 @@ static lg_tensor *forward_pad(lg_module *m, lg_list inputs, void *user)
         return x ? lg_pad_with(x, LG_INTS_OF(k->count, k->pads), &k->o) : NULL;
 }
 
-lg_module *lg_nn_pad_with(lg_ctx *c, lg_ints pads, const lg_pad_options *options)
+lg_module *lg_nn_pad_with(lg_ctx *c, lg_ints_in pads, const lg_pad_options *options)
 {
         pad k = {.count = pads.count};
         if (!lg__take(c, "lg_nn_pad", options, &k.o, sizeof k.o) ||
