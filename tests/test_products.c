@@ -3,7 +3,7 @@
 
 #define Y(phase, ...) golden_like(x, LG_SHAPE(__VA_ARGS__), phase)
 #define DISTANCES(ROW, order, number)                                                                                  \
-        ROW(dist_##order, lg_dist(x, Y(0.5, 3, 4), .p = number), 3, 4)                                                 \
+        ROW(dist_##order, lg_distance(x, Y(0.5, 3, 4), .p = number), 3, 4)                                             \
         ROW(cdist_##order, lg_cdist(x, Y(0.5, 2, 4), .p = number), 2, 3, 4)                                            \
         ROW(pdist_##order, lg_pdist(x, .p = number), 3, 4)
 #define ROWS(ROW)                                                                                                      \
@@ -83,7 +83,7 @@ TEST_CASE(unused_operands_and_dtypes)
         assert_list(lg_cross(i, lg_flip(i, LG_ALL_DIMS), 0), 0, -4, 8, -4);
         assert_int_equal(lg_dtype_of(lg_cross(lg_cast(i, LG_F16), lg_cast(i, LG_BF16), 0)), LG_F32);
         assert_int_equal(lg_dtype_of(lg_cdist(lg_cast(x, LG_F16), lg_cast(x, LG_F16))), LG_F16);
-        assert_int_equal(lg_dtype_of(lg_dist(lg_cast(x, LG_F16), lg_cast(x, LG_F64))), LG_F64);
+        assert_int_equal(lg_dtype_of(lg_distance(lg_cast(x, LG_F16), lg_cast(x, LG_F64))), LG_F64);
         assert_ok(c);
         lg_close(c);
 }
@@ -115,8 +115,8 @@ TEST_CASE(wrong_products)
         assert_fails(c, lg_addmv(i, lg_cast(x, LG_I64), i, .alpha = 0.5), LG_ERR_ARGUMENT, "alpha is 0.5; for i64");
         assert_fails(c, lg_bilinear(x, x, w, NULL), LG_ERR_SHAPE, "bilinear: x1 is f32 (2, 3)");
         assert_fails(c, lg_bilinear(lg_ones(c, LG_SHAPE(2)), v, w, v), LG_ERR_SHAPE, "bilinear: b is f32 (3,)");
-        assert_fails(c, lg_dist(x, lg_ones(c, LG_SHAPE(2))), LG_ERR_SHAPE, "do not broadcast");
-        assert_fails(c, lg_dist(x, x, .p = -1), LG_ERR_ARGUMENT, "dist: p is -1");
+        assert_fails(c, lg_distance(x, lg_ones(c, LG_SHAPE(2))), LG_ERR_SHAPE, "do not broadcast");
+        assert_fails(c, lg_distance(x, x, .p = -1), LG_ERR_ARGUMENT, "distance: p is -1");
         assert_fails(c, lg_cdist(x, lg_ones(c, LG_SHAPE(2, 2))), LG_ERR_SHAPE, "cdist: a is f32 (2, 3)");
         assert_fails(c, lg_cdist(x, v), LG_ERR_SHAPE, "b is f32 (3,)");
         assert_fails(c, lg_cdist(x, x, .p = NAN), LG_ERR_ARGUMENT, "p is nan");

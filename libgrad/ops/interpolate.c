@@ -17,8 +17,8 @@ enum { LINEAR_ANTIALIAS = LG_AREA + 1, CUBIC_ANTIALIAS }; /* further values of t
         FIELD(i64, h_in, 0)                                                                                            \
         FIELD(i64, h_out, 0)                                                                                           \
         FIELD(i64, w_in, 0)                                                                                            \
-        FIELD(i64, w_out, 0) FIELD(f64, h_scale, 0) FIELD(f64, w_scale, 0) FIELD(bool, align_corners, 0)               \
-                FIELD(bool, back, 0)
+        FIELD(i64, w_out, 0)                                                                                           \
+        FIELD(f64, h_scale, 0) FIELD(f64, w_scale, 0) FIELD(bool, align_corners, 0) FIELD(bool, back, 0)
 LG__ATTRIBUTES(resample, RESAMPLE_FIELDS)
 
 /* ---- tables ---- */

@@ -244,7 +244,7 @@ lg_tensor *lg_bilinear(lg_tensor *x1, lg_tensor *x2, lg_tensor *w, lg_tensor *b)
 
 static bool take_order(const lg__call *call, double *ret_p)
 {
-        lg_dist_options o;
+        lg_distance_options o;
         if (!lg__take(call->ctx, call->op->name, call->attributes, &o, sizeof o))
                 return false;
         *ret_p = lg__option(o.p, 2);
@@ -260,7 +260,7 @@ static lg_tensor *distance(const lg__call *call, lg_tensor *a, lg_tensor *b, dou
         return rounded(call, empty ? lg_sum(d, .dims = dims) : lg_norm(d, .p = p == 0 ? LG_ZERO : p, .dims = dims));
 }
 
-static lg_tensor *compose_dist(const lg__call *call)
+static lg_tensor *compose_distance(const lg__call *call)
 {
         double p;
         if (!take_order(call, &p))
@@ -325,21 +325,21 @@ static lg_tensor *compose_pdist(const lg__call *call)
                      : NULL;
 }
 
-LG__DEFINE(dist, .autocast = LG__F32, .compose = compose_dist, LG__OPERANDS({"a", LG__FLOAT}, {"b", LG__FLOAT}))
+LG__DEFINE(distance, .autocast = LG__F32, .compose = compose_distance, LG__OPERANDS({"a", LG__FLOAT}, {"b", LG__FLOAT}))
 LG__DEFINE(cdist, .autocast = LG__F32, .compose = compose_cdist, LG__OPERANDS({"a", LG__FLOAT}, {"b", LG__FLOAT}))
 LG__DEFINE(pdist, .autocast = LG__F32, .compose = compose_pdist, LG__OPERANDS({"x", LG__FLOAT}))
 
-lg_tensor *lg_dist_with(lg_tensor *a, lg_tensor *b, const lg_dist_options *options)
+lg_tensor *lg_distance_with(lg_tensor *a, lg_tensor *b, const lg_distance_options *options)
 {
-        return LG__APPLY(dist, options, a, b);
+        return LG__APPLY(distance, options, a, b);
 }
 
-lg_tensor *lg_cdist_with(lg_tensor *a, lg_tensor *b, const lg_dist_options *options)
+lg_tensor *lg_cdist_with(lg_tensor *a, lg_tensor *b, const lg_distance_options *options)
 {
         return LG__APPLY(cdist, options, a, b);
 }
 
-lg_tensor *lg_pdist_with(lg_tensor *x, const lg_dist_options *options)
+lg_tensor *lg_pdist_with(lg_tensor *x, const lg_distance_options *options)
 {
         return LG__APPLY(pdist, options, x);
 }

@@ -246,7 +246,7 @@ LG_API LG_NEW lg_module *lg_nn_adaptive_max_pool1d(lg_ctx *c, int64_t size);
  * Examples: lg_nn_pad(c, LG_INTS(1, 1)),
  * lg_nn_pad(c, LG_INTS(1, 1, 2, 2), .mode = LG_PAD_REFLECT) */
 #define lg_nn_pad(...) LG_CALL2(lg_nn_pad_with, lg_pad_options, lg_nn_pad_takes_c_pads, V, V, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_pad_with(lg_ctx *c, lg_ints pads, const lg_pad_options *options);
+LG_API LG_NEW lg_module *lg_nn_pad_with(lg_ctx *c, lg_ints_in pads, const lg_pad_options *options);
 
 LG_END_C
 #endif

@@ -76,28 +76,28 @@ LG_API LG_NEW lg_tensor *lg_bilinear(lg_tensor *x1, lg_tensor *x2, lg_tensor *w,
  * distance is 0, its gradient is 0.
  */
 
-/* Options of lg_dist(), lg_cdist() and lg_pdist(). */
-typedef struct lg_dist_options {
+/* Options of lg_distance(), lg_cdist() and lg_pdist(). */
+typedef struct lg_distance_options {
         LG_OPTIONS_HEAD
         double p LG_DEFAULT; /* the order, at least 0, or LG_INFINITY; default 2; LG_ZERO: 0 */
-} lg_dist_options;
+} lg_distance_options;
 /* Computes the distance of two tensors, which broadcast, as a 0-d tensor.
- * Example: lg_dist(x, y, .p = 1) */
-#define lg_dist(...) LG_CALL2(lg_dist_with, lg_dist_options, lg_dist_takes_a_b, V, V, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_dist_with(lg_tensor *a, lg_tensor *b, const lg_dist_options *options);
+ * Example: lg_distance(x, y, .p = 1) */
+#define lg_distance(...) LG_CALL2(lg_distance_with, lg_distance_options, lg_distance_takes_a_b, V, V, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_distance_with(lg_tensor *a, lg_tensor *b, const lg_distance_options *options);
 
 /* Computes the distances of all rows of a (..., P, M) from all rows of b (..., R, M): (..., P, R). The dimensions
  * before broadcast. Where p is 2 and P or R is above 25, distances come from a matrix product, which is fast and takes
  * little memory, but loses digits of distances much smaller than the rows, as PyTorch's default does. Otherwise memory
  * is taken for all P R M differences.
  * Example: lg_cdist(x, y, .p = LG_INFINITY) */
-#define lg_cdist(...) LG_CALL2(lg_cdist_with, lg_dist_options, lg_cdist_takes_a_b, V, V, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_cdist_with(lg_tensor *a, lg_tensor *b, const lg_dist_options *options);
+#define lg_cdist(...) LG_CALL2(lg_cdist_with, lg_distance_options, lg_cdist_takes_a_b, V, V, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_cdist_with(lg_tensor *a, lg_tensor *b, const lg_distance_options *options);
 
 /* Computes the distances of the pairs of rows i < j of x (N, M), in the order (0, 1), (0, 2), ...: (N (N - 1) / 2).
  * Example: lg_pdist(x) */
-#define lg_pdist(...) LG_CALL1(lg_pdist_with, lg_dist_options, lg_pdist_takes_x, V, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_pdist_with(lg_tensor *x, const lg_dist_options *options);
+#define lg_pdist(...) LG_CALL1(lg_pdist_with, lg_distance_options, lg_pdist_takes_x, V, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_pdist_with(lg_tensor *x, const lg_distance_options *options);
 
 LG_END_C
 #endif
