@@ -280,7 +280,8 @@ LG_API LG_NEW lg_module *lg_nn_rrelu(lg_ctx *c, double lower, double upper);
  * Example: lg_nn_softmax2d(c) */
 LG_API LG_NEW lg_module *lg_nn_softmax2d(lg_ctx *c);
 
-/* Makes a layer that computes, along a dimension: */
+/* Make layers that compute, along a dimension, what the comments behind them say.
+ * Example: lg_nn_softmin(c, 1) */
 LG_API LG_NEW lg_module *lg_nn_softmax(lg_ctx *c, int dim);     /* lg_softmax(): e^x / sum(e^x) */
 LG_API LG_NEW lg_module *lg_nn_softmin(lg_ctx *c, int dim);     /* lg_softmin(): e^-x / sum(e^-x) */
 LG_API LG_NEW lg_module *lg_nn_log_softmax(lg_ctx *c, int dim); /* lg_log_softmax(): its logarithm */
