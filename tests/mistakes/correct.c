@@ -525,6 +525,10 @@ void nested(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *b,
                                .shortcut = lg_nn_sequential(c, lg_nn_identity(c))),
                 lg_nn_module(c, "Block", .forward = forward));
         lg_module_replace(net, "0", lg_nn_residual(c, lg_nn_identity(c), .shortcut = lg_nn_identity(c)));
+        sink = lg_soft_margin(x, w, .reduction = LG_SUM);
+        sink = lg_gaussian_nll(x, w, x, .full = true);
+        sink = lg_triplet_margin(x, w, x, .swap = true);
+        sink = lg_aminmax(x, &x);
         lg_module_print(stdout, lg_nn_linear(c, 2, 3, .no_bias = true), .inputs = LG_LIST(lg_zeros(c, LG_SHAPE(1, 2))));
 #endif
 }
