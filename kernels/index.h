@@ -4,7 +4,7 @@
 
 #include "types.h"
 
-/* What scatter does with to[q], t, and from[p], f. */
+/* Modes of scatter, by which t = to[q] and f = from[p] are joined. */
 typedef enum lg_put_mode {
         LG_PUT_SUM, /* t + f; any dtype but bool; f16 and bf16 accumulate in f32 */
         LG_PUT_SET, /* f; any dtype */

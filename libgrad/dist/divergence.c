@@ -82,7 +82,7 @@ static lg_tensor *kl_poisson(PAIR)
         return SUB(SUB(XLOGY(A, A), XLOGY(A, C)), SUB(A, C));
 }
 
-/* Of logits A, C and probabilities B, D. */
+/* Divergence of distributions with logits A, C and probabilities B, D. */
 static lg_tensor *kl_bernoulli(PAIR)
 {
         lg_tensor *yes = MUL(B, SUB(LOG_SIGMOID(A), LOG_SIGMOID(C)));

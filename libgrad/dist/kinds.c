@@ -78,7 +78,7 @@ static lg_tensor *dirichlet_variance(lg_tensor *a)
         return DIV(MUL(mean, ONE_MINUS(mean)), ONE_PLUS(all));
 }
 
-/* Of n trials, with the logits a: n! / (x! (n - x)!) p^x (1 - p)^(n - x). */
+/* Probability of x successes in n trials with logits a: n! / (x! (n - x)!) p^x (1 - p)^(n - x). */
 static lg_tensor *binomial_log_prob(lg_tensor *a, double n, lg_tensor *x)
 {
         lg_tensor *choices = SUB(LGAMMA(K(n + 1)), ADD(LGAMMA(ONE_PLUS(x)), LGAMMA(SUB(K(n + 1), x))));

@@ -55,7 +55,7 @@ static lg_tensor *sampled(const lg__op *op, lg_tensor *a, lg_tensor *b, lg_tenso
         return lg__apply(op, (lg_tensor *[]){a, b, index}, 3, &(sample_attributes){size}, NULL);
 }
 
-/* Of the ops, each is linear in two of x, the weights and y, and its derivatives are the others. */
+/* Each op is linear in two of x, the weights and y; its derivatives are the other ops. */
 static bool vjp_sample(lg__vjp *v)
 {
         lg_tensor *g = v->grad[0], *a = v->in[0], *b = v->in[1], *index = v->in[2];

@@ -4,7 +4,7 @@
 
 #include "optim.h"
 
-/* What is stored from step to step, under PyTorch's names in files. Vectors have all elements of all parameters. */
+/* State from step to step, under PyTorch's names in files. Vectors have all elements of all parameters. */
 typedef struct lg__lbfgs {
         int64_t iterations, calls; /* n_iter, func_evals */
         double t, scale;           /* the last step length; H_diag, the scale of the first approximation of H */

@@ -74,7 +74,7 @@ LG_API LG_NEW lg_tensor *lg_scatter(lg_tensor *x, int dim, lg_tensor *index, lg_
 /* Writes a number where the index points, converted to x's dtype as by lg_full(). */
 LG_API LG_NEW lg_tensor *lg_scatter_scalar(lg_tensor *x, int dim, lg_tensor *index, double value);
 
-/* What lg_scatter_reduce() and lg_index_reduce() compute of the elements for one place. */
+/* Reductions by which lg_scatter_reduce() and lg_index_reduce() join the elements for one place. */
 typedef enum lg_scatter_reduction {
         LG_SCATTER_SUM = 0,  /* the sum; not of bool */
         LG_SCATTER_PROD = 1, /* the product; not of bool */
