@@ -118,7 +118,7 @@ LG_FN double lg_zeta(double s, double q)
 {
         if (!(q < 0))
                 return lg_zeta_positive(s, q);
-        const double away = q - rint(q), sign = fmod(s, 2) != 0 ? -1 : 1;
+        const double away = q - rint(q), sign = fmod(s, 2.0) != 0 ? -1 : 1;
         const double up = away > 0 ? away : 1 + away, down = away > 0 ? 1 - away : -away;
         return lg_zeta_positive(s, up) + sign * (lg_zeta_positive(s, down) - lg_zeta_positive(s, 1 - q));
 }
@@ -126,7 +126,7 @@ LG_FN double lg_zeta(double s, double q)
 /* Returns derivative n of digamma, (-1)^(n + 1) n! zeta(n + 1, x); infinite at its poles. n is whole and 0 or more. */
 LG_FN double lg_polygamma(double x, double n)
 {
-        double factorial = fmod(n, 2) != 0 ? 1 : -1;
+        double factorial = fmod(n, 2.0) != 0 ? 1 : -1;
         if (n == 0)
                 return lg_digamma(x);
         if (x <= 0 && x == floor(x))

@@ -262,10 +262,10 @@ static lg_tensor *compose_affine_grid(const lg__call *call)
         lg_affine_grid_options o;
         const lg_tensor *given = call->in[0];
         const lg_shape *t = &given->at.shape, *size = &a->size;
-        const int sides = size->ndim - 2;
         if (!lg__take(call->ctx, "affine_grid", a->options, &o, sizeof o) ||
             !lg__shape_valid(call->ctx, "affine_grid", *size))
                 return NULL;
+        const int sides = size->ndim - 2;
         bool ok = (sides == 2 || sides == SIDES) && t->ndim == 3 && t->size[0] == size->size[0] &&
                   t->size[1] == sides && t->size[2] == sides + 1;
         for (int i = 0; i < sides && ok; i++)
