@@ -9,6 +9,7 @@
 typedef struct slot {
         const char *name;
         int64_t part;        /* number of the module's part that holds it, or -1 */
+        lg_tensor *tensor;   /* of that part of the first module; for building */
         lg_tensor *constant; /* owned by the library, on the CPU, or NULL; then: */
         lg_tensor *copy;     /* a copy on the device that asked for one last, or NULL */
         int64_t last;        /* the last node that reads it; node_count: it is a result of the graph */
@@ -34,12 +35,6 @@ typedef struct program {
         int64_t part_count;
 } program;
 
-/* The program and the parts of a module, in order. */
-typedef struct bound {
-        program *program;
-        lg__part *parts[];
-} bound;
-
 /* ---- freeing ---- */
 
 static void program_free(program *p)
@@ -59,17 +54,16 @@ static void program_free(program *p)
         lg__free(c, p, sizeof *p);
 }
 
-static size_t bytes_of(const program *p)
-{
-        return sizeof(bound) + (size_t)p->part_count * sizeof(lg__part *);
-}
-
 static void release(void *user)
 {
-        bound *b = user;
-        program *p = b->program;
-        lg__free(p->ctx, b, bytes_of(p));
-        program_free(p);
+        program_free(user);
+}
+
+static void *clone(lg_module *copy, void *user)
+{
+        (void)copy;
+        ((program *)user)->uses++;
+        return user;
 }
 
 /* ---- names ---- */
@@ -192,4 +186,338 @@ static bool connect_all(program *p)
                 p->slots[at].last = m->node_count;
         }
         return true;
+}
+
+/* ---- initialisers ---- */
+
+/* Returns whether the operand is one that its operator does not train. */
+static bool is_statistic(const program *p, int64_t at)
+{
+        for (int64_t i = 0; i < p->model.node_count; i++)
+                for (int k = 0; k < p->steps[i].in_count; k++)
+                        if (p->steps[i].in[k] == at && k < 32 && p->steps[i].operator->stats & LG__BY(k))
+                                return true;
+        return false;
+}
+
+/* Returns the module in which the tensor with that path belongs, and the rest of the path; makes modules on the way.
+ * NULL without an error if the path does not fit: the tensor is then named after its number. */
+static lg_module *place_in(lg_module *m, const char *path, const char **ret_name)
+{
+        for (const char *dot; (dot = strchr(path, '.')); path = dot + 1) {
+                char name[64];
+                const size_t length = (size_t)(dot - path);
+                if (length == 0 || length >= sizeof name)
+                        return NULL;
+                memcpy(name, path, length);
+                name[length] = '\0';
+                lg__part *p = lg__module_part(m, name, length, LG__PARAMETER | LG__BUFFER | LG__CHILD);
+                if (p && p->kind != LG__CHILD)
+                        return NULL;
+                lg_module *child = p ? p->child : lg_module_add(m, name, lg_nn_module(m->object.ctx, "Module"));
+                if (!child)
+                        return NULL;
+                m = child;
+        }
+        *ret_name = path;
+        return *path && strlen(path) < 64 && !lg__module_part(m, path, strlen(path), ~0) ? m : NULL;
+}
+
+/* Adds an initialiser of a float dtype to the module, which trains it unless it is one number or a statistic. */
+static bool add_part(program *p, lg_module *m, lg_device device, int64_t at, lg_tensor *t)
+{
+        const char *name;
+        char numbered[40];
+        lg_module *place = place_in(m, p->slots[at].name, &name);
+        if (!lg__ok(p->ctx))
+                return false;
+        if (!place) {
+                snprintf(numbered, sizeof numbered, "initializer_%lld", (long long)at);
+                place = m;
+                name = numbered;
+        }
+        t = lg_to(t, device);
+        if (!t)
+                return false;
+        const bool trained = t->at.shape.ndim > 0 && !is_statistic(p, at);
+        p->slots[at].tensor = trained ? lg_module_add_parameter(place, name, t) : lg_module_add_buffer(place, name, t);
+        return p->slots[at].tensor != NULL;
+}
+
+static bool add_initializers(program *p, lg_module *m, lg_device device)
+{
+        for (int64_t i = 0; i < p->model.initializer_count; i++) {
+                const lg__onnx_tensor *given = &p->model.initializers[i];
+                const int64_t at = p->table[place_of(p, given->name)];
+                if (at < 0 || p->slots[at].last < 0)
+                        continue; /* nothing needs it */
+                lg_scope scope = lg_scope_begin(p->ctx);
+                lg_tensor *t = lg__onnx_tensor_of(&p->model, given);
+                bool good = t != NULL;
+                if (good && lg__dtype_float(t->at.dtype))
+                        good = add_part(p, m, device, at, t);
+                else if (good)
+                        lg__tensor_hold(&p->slots[at].constant, t);
+                lg_scope_end(p->ctx, scope);
+                if (!good)
+                        return false;
+        }
+        return true;
+}
+
+
+/* ---- parts ---- */
+
+/* The parts of a module while they are numbered for the program or, with `tensors`, collected for a run. */
+typedef struct numbering {
+        program *program;
+        lg_tensor **tensors;
+        int64_t count;
+} numbering;
+
+static bool number_part(const char *path, lg__part *part, void *user)
+{
+        numbering *n = user;
+        (void)path;
+        for (int64_t i = 0; i < n->program->slot_count; i++)
+                if (n->program->slots[i].tensor == part->tensor)
+                        n->program->slots[i].part = n->count;
+        n->program->part_count = ++n->count;
+        return true;
+}
+
+static bool collect_part(const char *path, lg__part *part, void *user)
+{
+        numbering *n = user;
+        (void)path;
+        if (n->count < n->program->part_count)
+                n->tensors[n->count] = part->tensor;
+        n->count++;
+        return true;
+}
+
+/* ---- running ---- */
+
+/* A run of a program: the values of the slots so far. */
+typedef struct run {
+        program *program;
+        lg_ctx *ctx;
+        lg_tensor **parts, **values;
+} run;
+
+/* Returns a constant on the device, from the copy that was made for it last or a new one. */
+static lg_tensor *constant_on(slot *s, lg__device *d)
+{
+        if (s->constant->storage->device == d)
+                return s->constant;
+        if (!s->copy || s->copy->storage->device != d) {
+                lg_tensor *t = lg__clone_values(s->constant, d->id, s->constant->at.dtype);
+                if (!t)
+                        return NULL;
+                lg__tensor_hold(&s->copy, t);
+        }
+        return s->copy;
+}
+
+static lg_tensor *value_of(const run *r, int64_t at)
+{
+        const slot *s = &r->program->slots[at];
+        return s->constant ? s->constant : s->part >= 0 ? r->parts[s->part] : r->values[at];
+}
+
+/* Fills in the operands of step i. Those on the CPU are copied to the device on which others are, unless the operator
+ * reads them on the host. */
+static bool take_operands(const run *r, const step *s, lg_tensor **in)
+{
+        lg__device *d = r->ctx->cpu;
+        for (int k = 0; k < s->in_count; k++) {
+                in[k] = s->in[k] >= 0 ? value_of(r, s->in[k]) : NULL;
+                const bool host = k < 32 && s->operator->host & LG__BY(k);
+                if (in[k] && !host && in[k]->storage->device != r->ctx->cpu)
+                        d = in[k]->storage->device;
+        }
+        for (int k = 0; k < s->in_count; k++) {
+                const bool host = k < 32 && s->operator->host & LG__BY(k);
+                if (!in[k] || host || in[k]->storage->device == d)
+                        continue;
+                slot *from = &r->program->slots[s->in[k]];
+                in[k] = from->constant ? constant_on(from, d) : lg_to(in[k], d->id);
+                if (!in[k])
+                        return false;
+        }
+        return true;
+}
+
+/* Gives a result to its slot, in the scope outside the node's. An operand that is a result becomes a handle of its own,
+ * so that both can be freed. */
+static bool give(const run *r, const step *s, int k, lg_tensor *t)
+{
+        if (s->out[k] < 0)
+                return true;
+        if (!t)
+                return lg__fail(r->ctx, LG_ERR_STATE, "%s: result %d is missing", s->operator->name, k);
+        if (t->scope != r->ctx->scope && !(t = lg_reshape(t, t->at.shape)))
+                return false;
+        r->values[s->out[k]] = lg_escape(t);
+        return true;
+}
+
+static bool run_step(const run *r, int64_t i)
+{
+        const program *p = r->program;
+        const step *s = &p->steps[i];
+        lg_tensor *few[LG__ONNX_MOST_IN], **in = few;
+        const size_t bytes = (size_t)s->in_count * sizeof *in;
+        if (s->in_count > LG__ONNX_MOST_IN && !(in = lg__alloc(r->ctx, bytes)))
+                return false;
+        lg_scope scope = lg_scope_begin(r->ctx);
+        lg__onnx_call call = {.ctx = r->ctx,
+                              .model = &p->model,
+                              .node = &p->model.nodes[i],
+                              .opset = p->model.opset,
+                              .in_count = s->in_count,
+                              .in = in};
+        lg_tensor *first = take_operands(r, s, in) ? s->operator->fn(&call) : NULL;
+        bool good = first && lg__ok(r->ctx) && give(r, s, 0, first);
+        for (int k = 1; good && k < call.node->out_count; k++)
+                good = give(r, s, k, call.out[k]);
+        lg_scope_end(r->ctx, scope);
+        if (in != few)
+                lg__free(r->ctx, in, bytes);
+        for (int k = 0; good && k < s->in_count; k++) { /* frees what no later node reads */
+                const int64_t at = s->in[k];
+                if (at >= p->model.input_count && r->values[at] && p->slots[at].last == i) {
+                        lg_free(r->values[at]);
+                        r->values[at] = NULL;
+                }
+        }
+        return good;
+}
+
+static bool inputs_fit(const run *r, lg_list inputs)
+{
+        const lg__onnx_model *m = &r->program->model;
+        int64_t needed = 0;
+        for (int64_t i = 0; i < m->input_count; i++) {
+                const lg__onnx_info *info = &m->inputs[i];
+                const slot *s = &r->program->slots[i];
+                if (s->part >= 0 || s->constant) /* an initialiser that old files list as an input, too */
+                        continue;
+                if (needed == inputs.count)
+                        return lg__fail(r->ctx, LG_ERR_ARGUMENT, "lg_forward: input %s is missing",
+                                        lg__quoted(info->name).s);
+                lg_tensor *t = inputs.items[needed++];
+                const lg_shape *shape = &info->shape;
+                bool fits = shape->ndim < 0 || shape->ndim == t->at.shape.ndim;
+                for (int d = 0; fits && d < shape->ndim; d++)
+                        fits = shape->size[d] < 0 || shape->size[d] == t->at.shape.size[d];
+                if (!fits)
+                        return lg__fail(r->ctx, LG_ERR_SHAPE, "lg_forward: input %s is %s; the file says %s",
+                                        lg__quoted(info->name).s, lg__tensor_text(t).s, lg__shape_text(*shape).s);
+                const lg_dtype dtype = lg__onnx_dtype(info->type);
+                if (dtype && dtype != t->at.dtype && lg__dtype_float(dtype) != lg__dtype_float(t->at.dtype))
+                        return lg__fail(r->ctx, LG_ERR_DTYPE, "lg_forward: input %s is %s; the file says %s",
+                                        lg__quoted(info->name).s, lg__tensor_text(t).s, lg_dtype_name(dtype));
+                r->values[i] = t;
+        }
+        return needed == inputs.count || lg__fail(r->ctx, LG_ERR_ARGUMENT, "lg_forward: %lld inputs; the file has %lld",
+                                                  (long long)inputs.count, (long long)needed);
+}
+
+static bool run_steps(lg_module *m, run *r, lg_list inputs, lg_outputs *out)
+{
+        program *p = r->program;
+        char path[LG__PATH];
+        numbering n = {.program = p, .tensors = r->parts};
+        if (!lg__module_visit(m, path, collect_part, &n))
+                return false;
+        if (n.count != p->part_count)
+                return lg__fail(r->ctx, LG_ERR_STATE,
+                                "lg_forward: the module of an ONNX file has other parts than the file: %lld in place of "
+                                "%lld",
+                                (long long)n.count, (long long)p->part_count);
+        if (!inputs_fit(r, inputs))
+                return false;
+        for (int64_t i = 0; i < p->model.node_count; i++)
+                if (!run_step(r, i))
+                        return false;
+        out->count = p->model.output_count;
+        for (int64_t i = 0; i < out->count; i++) {
+                const int64_t at = p->table[place_of(p, p->model.outputs[i].name)];
+                lg_tensor *t = value_of(r, at);
+                /* parts and constants are not the caller's: it gets views of them */
+                out->items[i] = r->values[at] ? t : lg_reshape(t, t->at.shape);
+                if (!out->items[i])
+                        return false;
+        }
+        return true;
+}
+
+static bool forward(lg_module *m, lg_list inputs, lg_outputs *out, void *user)
+{
+        program *p = user;
+        const size_t parts = (size_t)(p->part_count + 1) * sizeof(lg_tensor *);
+        const size_t values = (size_t)p->slot_room * sizeof(lg_tensor *);
+        run r = {.program = p, .ctx = p->ctx, .parts = lg__alloc(p->ctx, parts)};
+        r.values = r.parts ? lg__alloc(p->ctx, values) : NULL;
+        const bool good = r.values && run_steps(m, &r, inputs, out);
+        lg__free(p->ctx, r.values, values);
+        lg__free(p->ctx, r.parts, parts);
+        return good;
+}
+
+/* ---- loading ---- */
+
+/* Reads the file's messages and finds the operands of all nodes. */
+static bool build(program *p, lg__span file)
+{
+        const lg__onnx_model *m = &p->model;
+        bool new;
+        if (!lg__onnx_parse(&p->model, file) || !make_room(p) || !operators_are_known(p))
+                return false;
+        for (int64_t i = 0; i < m->input_count; i++) {
+                slot_of(p, m->inputs[i].name, &new);
+                if (!new || !*m->inputs[i].name)
+                        return damaged(p, "input", m->inputs[i].name, "is there twice");
+        }
+        for (int64_t i = 0; i < m->initializer_count; i++) {
+                slot_of(p, m->initializers[i].name, &new);
+                if (!*m->initializers[i].name || (!new && p->slot_count > m->input_count + i))
+                        return damaged(p, "initialiser", m->initializers[i].name, "is there twice");
+        }
+        return connect_all(p);
+}
+
+static lg_module *module_of(program *p, const lg_onnx_load_options *o)
+{
+        numbering n = {.program = p};
+        char path[LG__PATH];
+        p->uses++; /* the module's */
+        lg_module *m = lg_nn_module(p->ctx, "Onnx", .forward_all = forward, .user = p, .release = release, .clone = clone);
+        if (!m) /* lg_nn_module() has called release() */
+                return NULL;
+        if (add_initializers(p, m, o->device) && lg__module_visit(m, path, number_part, &n) &&
+            (!o->frozen || lg_freeze(m, true)))
+                return m;
+        lg_module_free(m);
+        return NULL;
+}
+
+lg_module *lg_onnx_load_with(lg_ctx *c, const char *path, const lg_onnx_load_options *options)
+{
+        lg_onnx_load_options o;
+        lg__whole file = {0};
+        if (!lg__take(c, OP, options, &o, sizeof o))
+                return NULL;
+        program *p = lg__alloc(c, sizeof *p);
+        if (!p)
+                return NULL;
+        *p = (program){.ctx = c, .uses = 1, .model = {.ctx = c, .op = OP, .path = path}};
+        lg_module *m = NULL;
+        if (lg__whole_read(c, OP, path, &file) && build(p, (lg__span){file.data, file.bytes}))
+                m = module_of(p, &o);
+        p->model.path = ""; /* the caller's */
+        lg__free(c, file.data, (size_t)file.room);
+        program_free(p);
+        return m;
 }
