@@ -24,10 +24,14 @@ typedef lg_tensor *lg__onnx_fn(lg__onnx_call *c);
 typedef struct lg__onnx_operator {
         const char *name;
         lg__onnx_fn *fn;
-        int most_in;   /* operands; -1: any number */
-        uint32_t host; /* bits of operands whose values are read on the host: shapes, axes, sizes */
-        uint32_t stats; /* bits of operands that are not trained: running statistics */
+        int least_in, most_in; /* number of operands; most_in -1: any number */
+        uint32_t host;         /* bits of operands whose values are read on the host: shapes, axes, sizes */
+        uint32_t stats;        /* bits of operands that are not trained: running statistics */
+        bool draws;            /* the results are random */
 } lg__onnx_operator;
+
+/* The head of an operator's function; operators.def lists all. */
+#define LG__ONNX(name) lg_tensor *lg__onnx_##name(lg__onnx_call *c)
 
 /* Returns the operator of that name, or NULL. */
 const lg__onnx_operator *lg__onnx_find(const char *name);

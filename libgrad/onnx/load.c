@@ -146,8 +146,8 @@ static bool connect(program *p, int64_t i, int64_t *operands)
         const lg__onnx_node *n = &p->model.nodes[i];
         step *s = &p->steps[i];
         *s = (step){.operator = lg__onnx_find(n->op), .in = operands};
-        if (s->operator->most_in >= 0 && n->in_count > s->operator->most_in)
-                return damaged(p, "a node", n->op, "has more operands than the operator");
+        if (n->in_count < s->operator->least_in || (s->operator->most_in >= 0 && n->in_count > s->operator->most_in))
+                return damaged(p, "a node", n->op, "has another number of operands than the operator");
         if (n->out_count > LG__ONNX_MOST_OUT || n->in_count > INT32_MAX)
                 return damaged(p, "a node", n->op, "has too many results");
         for (int64_t k = 0; k < n->in_count; k++) {
@@ -157,7 +157,8 @@ static bool connect(program *p, int64_t i, int64_t *operands)
                 if (operands[k] >= 0) {
                         p->slots[operands[k]].last = i;
                         s->in_count = (int)k + 1;
-                }
+                } else if (k < s->operator->least_in)
+                        return damaged(p, "a node", n->op, "leaves out an operand that the operator needs");
         }
         for (int64_t k = 0; k < n->out_count; k++) {
                 bool new = true;
@@ -194,8 +195,8 @@ static bool connect_all(program *p)
 static bool is_statistic(const program *p, int64_t at)
 {
         for (int64_t i = 0; i < p->model.node_count; i++)
-                for (int k = 0; k < p->steps[i].in_count; k++)
-                        if (p->steps[i].in[k] == at && k < 32 && p->steps[i].operator->stats & LG__BY(k))
+                for (int k = 0; k < p->steps[i].in_count && k < 32; k++)
+                        if (p->steps[i].in[k] == at && p->steps[i].operator->stats & LG__BY(k))
                                 return true;
         return false;
 }
@@ -394,6 +395,31 @@ static bool run_step(const run *r, int64_t i)
         return good;
 }
 
+/* Runs the nodes whose operands are constants once, and makes constants of their results. */
+static bool fold(program *p)
+{
+        const size_t values = (size_t)p->slot_room * sizeof(lg_tensor *);
+        run r = {.program = p, .ctx = p->ctx, .values = lg__alloc(p->ctx, values)};
+        bool good = r.values != NULL;
+        for (int64_t i = 0; good && i < p->model.node_count; i++) {
+                step *s = &p->steps[i];
+                bool constant = !s->operator->draws;
+                for (int k = 0; k < s->in_count; k++)
+                        constant = constant && (s->in[k] < 0 || p->slots[s->in[k]].constant);
+                if (!constant)
+                        continue;
+                const lg_scope scope = lg_scope_begin(p->ctx);
+                good = run_step(&r, i);
+                for (int64_t k = 0; good && k < p->model.nodes[i].out_count; k++)
+                        if (s->out[k] >= 0)
+                                lg__tensor_hold(&p->slots[s->out[k]].constant, r.values[s->out[k]]);
+                lg_scope_end(p->ctx, scope);
+                s->operator = NULL;
+        }
+        lg__free(p->ctx, r.values, values);
+        return good;
+}
+
 static bool inputs_fit(const run *r, lg_list inputs)
 {
         const lg__onnx_model *m = &r->program->model;
@@ -439,7 +465,7 @@ static bool run_steps(lg_module *m, run *r, lg_list inputs, lg_outputs *out)
         if (!inputs_fit(r, inputs))
                 return false;
         for (int64_t i = 0; i < p->model.node_count; i++)
-                if (!run_step(r, i))
+                if (p->steps[i].operator && !run_step(r, i))
                         return false;
         out->count = p->model.output_count;
         for (int64_t i = 0; i < out->count; i++) {
@@ -481,8 +507,8 @@ static bool build(program *p, lg__span file)
                         return damaged(p, "input", m->inputs[i].name, "is there twice");
         }
         for (int64_t i = 0; i < m->initializer_count; i++) {
-                slot_of(p, m->initializers[i].name, &new);
-                if (!*m->initializers[i].name || (!new && p->slot_count > m->input_count + i))
+                const slot *s = slot_of(p, m->initializers[i].name, &new);
+                if (!*m->initializers[i].name || (!new && s - p->slots >= m->input_count))
                         return damaged(p, "initialiser", m->initializers[i].name, "is there twice");
         }
         return connect_all(p);
@@ -496,7 +522,7 @@ static lg_module *module_of(program *p, const lg_onnx_load_options *o)
         lg_module *m = lg_nn_module(p->ctx, "Onnx", .forward_all = forward, .user = p, .release = release, .clone = clone);
         if (!m) /* lg_nn_module() has called release() */
                 return NULL;
-        if (add_initializers(p, m, o->device) && lg__module_visit(m, path, number_part, &n) &&
+        if (add_initializers(p, m, o->device) && fold(p) && lg__module_visit(m, path, number_part, &n) &&
             (!o->frozen || lg_freeze(m, true)))
                 return m;
         lg_module_free(m);
