@@ -196,7 +196,7 @@ static bool is_statistic(const program *p, int64_t at)
 {
         for (int64_t i = 0; i < p->model.node_count; i++)
                 for (int k = 0; k < p->steps[i].in_count && k < 32; k++)
-                        if (p->steps[i].in[k] == at && p->steps[i].operator->stats & LG__BY(k))
+                        if (p->steps[i].in[k] == at && p->steps[i].operator->stats & 1u << k)
                                 return true;
         return false;
 }
@@ -333,12 +333,12 @@ static bool take_operands(const run *r, const step *s, lg_tensor **in)
         lg__device *d = r->ctx->cpu;
         for (int k = 0; k < s->in_count; k++) {
                 in[k] = s->in[k] >= 0 ? value_of(r, s->in[k]) : NULL;
-                const bool host = k < 32 && s->operator->host & LG__BY(k);
+                const bool host = k < 32 && s->operator->host & 1u << k;
                 if (in[k] && !host && in[k]->storage->device != r->ctx->cpu)
                         d = in[k]->storage->device;
         }
         for (int k = 0; k < s->in_count; k++) {
-                const bool host = k < 32 && s->operator->host & LG__BY(k);
+                const bool host = k < 32 && s->operator->host & 1u << k;
                 if (!in[k] || host || in[k]->storage->device == d)
                         continue;
                 slot *from = &r->program->slots[s->in[k]];

@@ -4,7 +4,7 @@
 /* Returns a tensor i64 on the CPU with these numbers, of one dimension. */
 static lg_tensor *numbers(lg__onnx_call *c, const int64_t *v, int64_t n)
 {
-        return lg_from(c->ctx, v, LG_I64, LG_SHAPE(n), .device = lg_cpu());
+        return lg_from(c->ctx, v, LG_SHAPE(n), .device = lg_cpu());
 }
 
 static bool shape_of_ints(const lg__onnx_call *c, const lg__onnx_ints *ints, lg_shape *ret)
@@ -67,7 +67,7 @@ LG__ONNX(Range)
 {
         lg_tensor *start = c->in[0];
         const double from = lg__onnx_number(c, 0, 0), to = lg__onnx_number(c, 1, 0), step = lg__onnx_number(c, 2, 1);
-        return lg__ok(c->ctx) ? lg_arange(c->ctx, from, to, .step = step, .dtype = start->at.dtype, .device = lg_cpu())
+        return lg__ok(c->ctx) ? lg_arange(c->ctx, from, to, step, .dtype = start->at.dtype, .device = lg_cpu())
                               : NULL;
 }
 
