@@ -28,6 +28,7 @@ static bool run(lg_ctx *c, const char *folder)
                 if (device.type && in[n])
                         in[n] = lg_to(in[n], device);
         }
+        in[n] = LG_END;
         bool good = !lg_error_code_of(c) && lg_forward_all_list(m, &out, sizeof out, in);
         for (int i = 0; good && i < out.count; i++) {
                 snprintf(path, sizeof path, "%s/out_%d.npy", folder, i);
