@@ -95,7 +95,8 @@ LG_API LG_NEW lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, c
 
 /* Makes a layer that applies lg_bilinear() to two inputs (..., in1) and (..., in2): (..., out). The options are those
  * of lg_nn_linear(); "weight" (out, in1, in2) and "bias" (out) are uniform in [-1/sqrt(in1), 1/sqrt(in1)).
- * Example: lg_nn_bilinear(c, 32, 32, 8); lg_forward(m, x, y) runs it */
+ * lg_forward(m, x1, x2) runs it.
+ * Example: lg_nn_bilinear(c, 32, 32, 8) */
 #define lg_nn_bilinear(...)                                                                                            \
         LG_CALL4(lg_nn_bilinear_with, lg_linear_options, lg_nn_bilinear_takes_c_in1_in2_out, V, I, I, I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_bilinear_with(lg_ctx *c, int64_t in1, int64_t in2, int64_t out,
@@ -111,15 +112,12 @@ typedef struct lg_adaptive_log_softmax_options {
 /* Makes the soft-max of many classes by clusters (PyTorch's AdaptiveLogSoftmaxWithLoss), for classes in the order of
  * their frequency. cutoffs increase from 1 to classes - 1: the head scores the classes before the first one and the
  * clusters, of which each begins at a cutoff. The parameters are "head.weight", "tail.0.0.weight", "tail.0.1.weight",
- * "tail.1.0.weight", ... The module has three uses:
+ * "tail.1.0.weight", ...
  *
- *     loss = lg_forward(m, x, target)             the mean of the negative log-probabilities, for x (N, in), target (N)
- *     lg_forward_all(m, &out, x, target)          the loss, and the log-probabilities of the targets (N)
- *     lg_forward(m, x)                            the log-probabilities of all classes (..., classes); lg_argmax() of
- *                                                 them is PyTorch's predict()
- *
- * With a target the host waits for the device; a class out of range is LG_ERR_ARGUMENT. One sample x (in) has a target
- * ().
+ * lg_forward(m, x, target) of x (N, in) and classes target (N) gives the loss, which is the mean of the negative
+ * log-probabilities of the targets; lg_forward_all() gives the loss, then these log-probabilities (N). lg_forward(m, x)
+ * gives the log-probabilities of all classes (..., classes), and lg_argmax() of them is PyTorch's predict(). With a
+ * target, the host waits for the device; a class out of range is LG_ERR_ARGUMENT. A sample x (in) has a target ().
  * Example: lg_nn_adaptive_log_softmax(c, 256, 50000, LG_INTS(2000, 10000), .head_bias = true) */
 #define lg_nn_adaptive_log_softmax(...)                                                                                \
         LG_CALL4(lg_nn_adaptive_log_softmax_with, lg_adaptive_log_softmax_options,                                     \

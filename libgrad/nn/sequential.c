@@ -210,7 +210,7 @@ lg_module *lg_nn_parameter_list_list(lg_ctx *c, lg_tensor *const *tensors)
 
 lg_tensor *lg_module_append_parameter(lg_module *m, lg_tensor *t)
 {
-        if (!m || m->object.ctx->error)
+        if (!m || m->object.ctx->error || (t && !lg__check(t, "lg_module_append_parameter", "t")))
                 return NULL;
         if (m->forward != no_forward_of_numbered)
                 return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
