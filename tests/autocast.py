@@ -53,7 +53,7 @@ CALLS = {
     "max_unpool2d": lambda x, y, i: F.max_unpool2d(x, i.expand(2, 4, 4), 2),
     "max_unpool3d": lambda x, y, i: F.max_unpool3d(x[None], i.expand(1, 2, 4, 4), 2),
     "fractional_max_pool2d": lambda x, y, i: F.fractional_max_pool2d(x, 2, output_size=2),
-    "fractional_max_pool3d": lambda x, y, i: F.fractional_max_pool3d(x[None], 1, output_size=2),
+    "fractional_max_pool3d": lambda x, y, i: F.fractional_max_pool3d(x[None], 1, output_size=1),
     "affine_grid": lambda x, y, i: F.affine_grid(x[:, :2, :3], (2, 1, 4, 4)),
     "grid_sampler": lambda x, y, i: F.grid_sample(x[None], y[None, :1, :, :2]),
     "rotary": lambda x, y, i: x * y,
