@@ -11,6 +11,7 @@
 #include "cpu.h"
 #include "block.h"
 #include "draws.h"
+#include "product_half.h"
 #include "vecmath.h"
 
 enum {
@@ -21,6 +22,8 @@ enum {
 #define LOG2E 1.44269504088896340736
 
 typedef enum mode { STORE, ADD, SCALE_AND_ADD } mode;
+/* Forms in which rows are read: as numbers; or as words, of pairs along a row or, ACROSS, of two rows. */
+typedef enum form { WIDE, ALONG, ACROSS } form;
 
 /* Sizes that follow from the arguments, and the scratch memory of a thread. */
 typedef struct job {
@@ -30,6 +33,8 @@ typedef struct job {
         int64_t blocks;                   /* blocks of queries */
         int64_t groups, group_keys;       /* derivative: tasks of a head of k, and the keys of each but the last */
         double log_scale;                 /* factor of q: scores are powers of 2, or arguments of tanh */
+        double kept_scale;                /* 1 / (1 - p) */
+        const lg_half_words *pairs;       /* NULL, or the words of bf16 that products multiply */
         size_t thread_bytes;
         char *scratch;  /* thread_bytes for each thread */
         void *partial;  /* gradients of q by all tasks but those that write dq, (groups, batch, heads, queries, dim) */
@@ -72,6 +77,28 @@ typedef int64_t integer_f64;
                         0x1.62e42fefa39efp-1, 1                                                                        \
         }
 
+/* Products of pairs of bf16: of f32, where vectors of words have them. */
+#if LG_VECTOR == 64
+#define PAIRS_f32 true
+#define multiply_pairs_f32 lg_vec_dot_pairs
+#define pairs_along_f32 lg_pairs_of_vecs
+#define pairs_low_f32 lg_pairs_low
+#define pairs_high_f32 lg_pairs_high
+#else
+#define PAIRS_f32 false
+#define multiply_pairs_f32 lg_vec_fma_f32
+#define pairs_along_f32(a, b) (a)
+#define pairs_low_f32(a, b) (a)
+#define pairs_high_f32(a, b) (b)
+#endif
+#define PAIRS_f64 false
+#define multiply_pairs_f64 lg_vec_fma_f64
+#define pairs_along_f64(a, b) (a)
+#define pairs_low_f64(a, b) (a)
+#define pairs_high_f64(a, b) (b)
+#define log2_of_f32 log2f
+#define log2_of_f64 log2
+
 #define LG_BOTH "attention.inc"
 #include "both.inc"
 #define LG_BOTH "attention_vjp.inc"
@@ -97,12 +124,14 @@ static int64_t whole_vectors(lg_dtype dtype, int64_t n)
 static bool prepare(lg_queue *q, job *j)
 {
         const lg_attention_args *a = j->a;
+        j->pairs = a->dtype == LG_BF16 ? lg_bf16_pairs() : NULL;
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "attention: no kernel for dtype %d", (int)a->dtype);
         const size_t size = a->dtype == LG_F64 ? sizeof(double) : sizeof(float);
         j->dim = whole_vectors(a->dtype, a->dim);
         j->v_dim = whole_vectors(a->dtype, a->v_dim);
         j->blocks = lg_ceil_div(a->queries, BLOCK);
+        j->kept_scale = a->p < 1 ? 1 / (1 - a->p) : 0;
         j->log_scale = a->softcap > 0 ? a->scale / a->softcap : a->scale * LOG2E;
         const int64_t elements = a->dtype == LG_F64 ? scratch_f64(j) : scratch_f32(j);
         j->thread_bytes = ((size_t)elements * size + 63) / 64 * 64;
