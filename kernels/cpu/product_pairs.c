@@ -118,7 +118,8 @@ static void multiply(const lg_panel_product *p, const lg_half_end *end)
 const lg_half_words *lg_bf16_pairs(void)
 {
         static const lg_half_words words = {2, along, across, multiply};
-        return __builtin_cpu_supports("avx512bf16") ? &words : NULL;
+        /* Intel's processors take four times as long for a vector of pairs as for a multiply-add of f32. */
+        return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel") ? &words : NULL;
 }
 #else
 const lg_half_words *lg_bf16_pairs(void)

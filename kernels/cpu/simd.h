@@ -423,7 +423,7 @@ LG_INLINE lg_vec_f32 lg_pairs_of_vecs(lg_vec_f32 a, lg_vec_f32 b)
 typedef uint16_t lg_vec_u16 __attribute__((vector_size(LG_VECTOR)));
 #define LG_INTERLEAVED(i, first, n) ((first) + (i) / 2 + (i) % 2 * (n))
 #define LG_INTERLEAVE(a, b, first)                                                                                     \
-        (lg_vec_f32) __builtin_shufflevector((lg_vec_u16)(a), (lg_vec_u16)(b), LG_16(LG_INTERLEAVED, 0, first, 32),     \
+        (lg_vec_f32) __builtin_shufflevector((lg_vec_u16)(a), (lg_vec_u16)(b), LG_16(LG_INTERLEAVED, 0, first, 32),    \
                                              LG_16(LG_INTERLEAVED, 16, first, 32))
 LG_INLINE lg_vec_f32 lg_pairs_low(lg_vec_f32 a, lg_vec_f32 b)
 {
