@@ -96,7 +96,7 @@ bool lg__onnx_axes(const lg__onnx_call *c, int i, const char *name, int ndim, lg
 {
         lg__onnx_ints axes;
         *ret = LG_ALL_DIMS;
-        if (!(lg__onnx_in(c, i) ? lg__onnx_ints_in(c, i, &axes) : lg__onnx_ints_of(c, name, &axes)))
+        if (!(i >= 0 && lg__onnx_in(c, i) ? lg__onnx_ints_in(c, i, &axes) : lg__onnx_ints_of(c, name, &axes)))
                 return false;
         if (axes.count > LG_MAX_DIMS)
                 return lg__onnx_fail(c, LG_ERR_ARGUMENT, "%lld axes are too many", (long long)axes.count);
