@@ -2,15 +2,6 @@
 #include <math.h>
 #include "import.h"
 
-/* Returns t (C) as (1, C, 1, ...) for a tensor of ndim dimensions. */
-static lg_tensor *by_channel(lg_tensor *t, int ndim)
-{
-        lg_shape shape = {.ndim = ndim};
-        for (int i = 0; i < ndim; i++)
-                shape.size[i] = i == 1 ? lg__shape_numel(t->at.shape) : 1;
-        return lg_reshape(t, shape);
-}
-
 /* ---- products ---- */
 
 /* Computes alpha A B + beta C, as a linear layer where B is the transposed weight and nothing is scaled. */
