@@ -150,9 +150,8 @@ LG__ONNX(Where)
 
 LG__ONNX(SwiGLU)
 {
-        const int last = c->in[0]->at.shape.ndim - 1;
-        lg_tensor *halves[2];
-        return lg_chunk(c->in[0], 2, last, halves, 2) == 2 ? lg_mul(lg_silu(halves[0]), halves[1]) : NULL;
+        lg_tensor *gate = lg__onnx_Swish(c);
+        return gate ? lg_mul(gate, c->in[1]) : NULL;
 }
 
 /* ---- any number of operands ---- */

@@ -53,13 +53,8 @@ LG__ONNX(ReduceProd)
 static lg_tensor *extreme(lg__onnx_call *c, reduction *reduce, double of_none)
 {
         lg_tensor *x = c->in[0];
-        if (x->at.dtype == LG_BOOL) {
-                lg_tensor *was = c->in[0];
-                c->in[0] = lg_cast(x, LG_U8);
-                lg_tensor *y = c->in[0] ? reduced(c, NULL, reduce, NULL) : NULL;
-                c->in[0] = was;
-                return y ? lg_cast(y, LG_BOOL) : NULL;
-        }
+        if (x->at.dtype == LG_BOOL)
+                return reduced(c, NULL, of_none < 0 ? lg_any_with : lg_all_with, NULL);
         if (lg__shape_numel(x->at.shape))
                 return reduced(c, NULL, reduce, NULL);
         lg_tensor *none = reduced(c, NULL, lg_sum_with, NULL);

@@ -319,6 +319,8 @@ LG__ONNX(SpaceToDepth)
         if (!s)
                 return NULL;
         const int64_t n = s->size[0], d = s->size[1], h = s->size[2] / b, w = s->size[3] / b;
-        lg_tensor *x = lg_permute(lg_reshape(c->in[0], LG_SHAPE(n, d, h, b, w, b)), LG_DIMS(0, 3, 5, 1, 2, 4));
+        const bool by_depth = !strcmp(lg__onnx_text(c, "mode", "DCR"), "DCR");
+        lg_tensor *x = lg_permute(lg_reshape(c->in[0], LG_SHAPE(n, d, h, b, w, b)),
+                                  by_depth ? LG_DIMS(0, 3, 5, 1, 2, 4) : LG_DIMS(0, 1, 3, 5, 2, 4));
         return lg_reshape(x, LG_SHAPE(n, d * b * b, h, w));
 }

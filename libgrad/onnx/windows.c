@@ -368,7 +368,8 @@ LG__ONNX(GlobalLpPool)
                        : lg_pow_scalar(lg_sum(lg_pow_scalar(lg_abs(x), p), .dims = sides_of(x), .keep_dim = true), 1 / p);
 }
 
-/* Writes each value to its place, by index in the whole tensor, in zeros of the size before pooling. */
+/* Writes each value to its place, by index in the whole tensor, in zeros of the size before pooling, and adds zeros or
+ * cuts elements off at the ends for the size that is given. */
 LG__ONNX(MaxUnpool)
 {
         windows w;
@@ -376,20 +377,25 @@ LG__ONNX(MaxUnpool)
         lg_tensor *x = c->in[0];
         if (!take_windows(c, 0, &w) || !lg__onnx_ints_in(c, 2, &given))
                 return NULL;
-        lg_shape shape = x->at.shape, pooled = shape;
+        lg_shape pooled = x->at.shape;
         for (int i = 0; i < w.sides; i++) {
                 const int k = SIDES - w.sides + i;
                 pooled.size[2 + i] = (w.in[k] - 1) * w.stride[k] + w.kernel[k] - w.before[k] - w.after[k];
         }
-        shape = pooled;
-        if (given.count >= 0 && given.count != shape.ndim)
+        if (given.count >= 0 && given.count != pooled.ndim)
                 return lg__onnx_fail(c, LG_ERR_SHAPE, "output_shape has %lld entries", (long long)given.count);
-        for (int i = 0; i < shape.ndim && given.count >= 0; i++)
-                shape.size[i] = given.v[i];
-        lg_tensor *zeros = lg_zeros(c->ctx, LG_SHAPE(lg__shape_numel(shape)), .dtype = x->at.dtype,
+        if (!lg__shape_valid(c->ctx, "MaxUnpool", pooled))
+                return NULL;
+        lg_tensor *zeros = lg_zeros(c->ctx, LG_SHAPE(lg__shape_numel(pooled)), .dtype = x->at.dtype,
                                     .device = x->storage->device->id);
         lg_tensor *y = lg_put(zeros, lg_cast(c->in[1], LG_I64), x);
-        return y ? lg_reshape(y, shape) : NULL;
+        y = y ? lg_reshape(y, pooled) : NULL;
+        if (!y || given.count < 0)
+                return y;
+        int64_t pads[2 * LG_MAX_DIMS] = {0};
+        for (int i = 0; i < pooled.ndim; i++)
+                pads[2 * (pooled.ndim - 1 - i) + 1] = given.v[i] - pooled.size[i];
+        return lg_pad(y, ((lg_ints){2 * pooled.ndim, pads}));
 }
 
 LG__ONNX(LRN)

@@ -41,7 +41,7 @@ def tests(pattern):
             folder = t.model_dir + '/test_data_set_0'
             read = lambda kind: [numpy_helper.to_array(onnx.load_tensor(f'{folder}/{kind}_{i}.pb')) for i in range(len([f for f in os.listdir(folder) if f.startswith(kind)]))]
             sets = [(read('input'), read('output'))]
-        yield t, model, sets[0]
+        yield t, model, [[numpy_helper.to_array(a) if isinstance(a, onnx.TensorProto) else a for a in part] for part in sets[0]]
 
 
 def main():
@@ -106,4 +106,5 @@ def main():
         sys.exit(bool(wrong))
 
 
-main()
+if __name__ == '__main__':
+    main()
