@@ -61,6 +61,8 @@ CALLS = {
     "reshape": lambda x, y, i: x.reshape(32),
     "contiguous": lambda x, y, i: x.transpose(0, 1).contiguous(),
     "feature_dropout": lambda x, y, i: F.dropout1d(x, 0.5),
+    "alpha_dropout": lambda x, y, i: F.alpha_dropout(x, 0.5, True),
+    "feature_alpha_dropout": lambda x, y, i: F.feature_alpha_dropout(x, 0.5, True),
     "diagonal": lambda x, y, i: torch.diagonal(x), "diag_embed": lambda x, y, i: torch.diag_embed(x),
     "diag": lambda x, y, i: torch.diag(x[0]), "diagflat": lambda x, y, i: torch.diagflat(x),
     "trace": lambda x, y, i: torch.trace(x[0]), "block_diag": lambda x, y, i: torch.block_diag(x[0], y[0]),

@@ -134,7 +134,7 @@ LG_API LG_NEW lg_tensor *lg_pairwise_distance_with(lg_tensor *x, lg_tensor *y,
  * device and in every layout. The result is x itself if nothing can be dropped.
  */
 
-/* Options of lg_dropout() and lg_feature_dropout(). */
+/* Options of lg_dropout(), lg_feature_dropout(), lg_alpha_dropout() and lg_feature_alpha_dropout(). */
 typedef struct lg_dropout_options {
         LG_OPTIONS_HEAD
         bool training LG_DEFAULT; /* drops elements; default false: the result is x itself */
@@ -150,6 +150,18 @@ LG_API LG_NEW lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropou
 #define lg_feature_dropout(...)                                                                                        \
         LG_CALL2(lg_feature_dropout_with, lg_dropout_options, lg_feature_dropout_takes_x_p, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_feature_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
+
+/* Sets each element of x, or each whole channel of x (N, C, ...), to the limit of SELU, -1.7581, with probability p and
+ * computes a x + b of all elements, with the numbers a and b that keep mean 0 and variance 1 (PyTorch's F.alpha_dropout
+ * and F.feature_alpha_dropout). It goes with lg_selu(). With p = 1 the result is 0.
+ * Examples: lg_alpha_dropout(x, 0.1, .training = true), lg_feature_alpha_dropout(x, 0.2, .training = true) */
+#define lg_alpha_dropout(...)                                                                                          \
+        LG_CALL2(lg_alpha_dropout_with, lg_dropout_options, lg_alpha_dropout_takes_x_p, V, V, __VA_ARGS__)
+#define lg_feature_alpha_dropout(...)                                                                                  \
+        LG_CALL2(lg_feature_alpha_dropout_with, lg_dropout_options, lg_feature_alpha_dropout_takes_x_p, V, V,          \
+                 __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_alpha_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
+LG_API LG_NEW lg_tensor *lg_feature_alpha_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
 
 LG_END_C
 #endif
