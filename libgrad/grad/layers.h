@@ -235,6 +235,14 @@ typedef struct lg_group_norm_layer_options {
 LG_API LG_NEW lg_module *lg_nn_group_norm_with(lg_ctx *c, int64_t groups, int64_t channels,
                                                const lg_group_norm_layer_options *options);
 
+/* Makes a layer that applies lg_local_response_norm().
+ * Example: lg_nn_local_response_norm(c, 5) */
+#define lg_nn_local_response_norm(...)                                                                                 \
+        LG_CALL2(lg_nn_local_response_norm_with, lg_local_response_norm_options,                                       \
+                 lg_nn_local_response_norm_takes_c_size, V, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_local_response_norm_with(lg_ctx *c, int64_t size,
+                                                        const lg_local_response_norm_options *options);
+
 /* ---- dropout, embedding, flatten ---- */
 
 /* Makes a layer that in training mode sets each element to 0 with probability p and scales the others by 1 / (1 - p);

@@ -126,6 +126,22 @@ typedef struct lg_pairwise_distance_options {
 LG_API LG_NEW lg_tensor *lg_pairwise_distance_with(lg_tensor *x, lg_tensor *y,
                                                    const lg_pairwise_distance_options *options);
 
+typedef struct lg_local_response_norm_options {
+        LG_OPTIONS_HEAD
+        double alpha LG_DEFAULT; /* factor of the mean of the squares; default 1e-4; LG_ZERO for 0 */
+        double beta LG_DEFAULT;  /* exponent; default 0.75; LG_ZERO for 0 */
+        double k LG_DEFAULT;     /* added to the mean; default 1; LG_ZERO for 0 */
+} lg_local_response_norm_options;
+/* Divides x (N, C, ...), of a float dtype, by a power of the mean square over neighbouring channels (PyTorch's
+ * F.local_response_norm): y[n, c] = x[n, c] / (k + alpha m[n, c])^beta, where m is the sum of x^2 over the `size`
+ * channels from c - floor(size / 2) on, without those that x does not have, divided by size.
+ * Example: lg_local_response_norm(x, 5, .k = 2) */
+#define lg_local_response_norm(...)                                                                                    \
+        LG_CALL2(lg_local_response_norm_with, lg_local_response_norm_options, lg_local_response_norm_takes_x_size, V,  \
+                 I, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_local_response_norm_with(lg_tensor *x, int64_t size,
+                                                     const lg_local_response_norm_options *options);
+
 /* ---- dropout ----
  *
  * Dropout sets elements to 0 at random, with a probability p in [0, 1]. As lg_batch_norm(), these functions are in

@@ -4,7 +4,8 @@
  * Let q(p) be position p with its coordinate in dimension dim replaced by index[p]. gather: y[p] = x[q(p)]; dx =
  * scatter_add of g into zeros. scatter_add: y = x, then y[q(p)] += src[p]; dx = g, dsrc[p] = g[q(p)], and 0 where src
  * extends beyond the index. scatter: y = x, then y[q(p)] = src[p]; dx = g, and 0 at each q(p), dsrc[p] = g[q(p)] where
- * src[p] is what was written last, else 0. scatter_extreme: y[q(p)] is the maximum or minimum of itself and src[p], and
+ * src[p] is what was written last, else 0, except for max_unpool, whose equal indices are of equal elements: as in
+ * PyTorch, each gets g[q(p)]. scatter_extreme: y[q(p)] is the maximum or minimum of itself and src[p], and
  * the elements that equal it share g evenly. index_select and index_add repeat a 1-d index over all other dimensions.
  */
 #include <string.h>
@@ -210,8 +211,9 @@ static bool vjp_scatter(lg__vjp *v)
                 v->grad_in[0] = LG__APPLY(scatter, a, g, zeros, index);
         }
         if (v->needs[1]) {
-                lg_tensor *last = is_last(a, index, lg__input_shape(v, 0));
-                lg_tensor *picked = lg_where(last, LG__APPLY(gather, a, g, index), zero);
+                lg_tensor *picked = LG__APPLY(gather, a, g, index);
+                if (a->origin != LG__ORIGIN_MAX_UNPOOL)
+                        picked = lg_where(is_last(a, index, lg__input_shape(v, 0)), picked, zero);
                 v->grad_in[1] = extended(picked, lg__input_shape(v, 1));
         }
         return (!v->needs[0] || v->grad_in[0]) && (!v->needs[1] || v->grad_in[1]);
