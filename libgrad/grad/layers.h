@@ -20,6 +20,7 @@
 
 #include "grad/conv_layers.h"
 #include "grad/nn.h"
+#include "grad/norm.h"
 #include "grad/sequence.h"
 
 LG_BEGIN
