@@ -154,7 +154,7 @@ typedef struct lg_reduce_args {
 /* C[i] = relu(A[i] B[i] + beta C[i] + bias) for each index i of the batch shape. A is (m, k), B is (k, n), C is (m, n)
  * with row stride ldc >= n. One of the two strides of A is 1 (or its dimension has size 1) and the other at least the
  * row length; likewise for B. Strides of the batch are not negative. beta is 1, or 0 to overwrite C even if it holds
- * NaN. Float dtypes; f16 and bf16 accumulate in f32. */
+ * NaN. All dtypes but bool; f16 and bf16 accumulate in f32, integers wrap without relu. */
 typedef struct lg_gemm_args {
         lg_dtype dtype;
         int64_t m, n, k;

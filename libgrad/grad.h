@@ -83,6 +83,7 @@
 #include "grad/arrange.h"
 #include "grad/loss.h"
 #include "grad/image.h"
+#include "grad/windows.h"
 #include "grad/sequence.h"
 #include "grad/dist.h"
 #include "grad/statistics.h"

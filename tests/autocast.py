@@ -45,6 +45,15 @@ CALLS = {
     "embedding": lambda x, y, i: F.embedding(i, x[0]),
     "embedding_bag": lambda x, y, i: F.embedding_bag(i[None], x[0]),
     "interpolate": lambda x, y, i: F.interpolate(x, scale_factor=2),
+    "pixel_shuffle": lambda x, y, i: F.pixel_shuffle(x.permute(1, 0, 2), 2),
+    "fold": lambda x, y, i: F.fold(x, 3, 2),
+    "lp_pool1d": lambda x, y, i: F.lp_pool1d(x, 2, 2), "lp_pool2d": lambda x, y, i: F.lp_pool2d(x, 2, 2),
+    "lp_pool3d": lambda x, y, i: F.lp_pool3d(x[None], 2, 2),
+    "max_unpool1d": lambda x, y, i: F.max_unpool1d(x, i.expand(2, 4, 4), 2),
+    "max_unpool2d": lambda x, y, i: F.max_unpool2d(x, i.expand(2, 4, 4), 2),
+    "max_unpool3d": lambda x, y, i: F.max_unpool3d(x[None], i.expand(1, 2, 4, 4), 2),
+    "fractional_max_pool2d": lambda x, y, i: F.fractional_max_pool2d(x, 2, output_size=2),
+    "fractional_max_pool3d": lambda x, y, i: F.fractional_max_pool3d(x[None], 1, output_size=1),
     "affine_grid": lambda x, y, i: F.affine_grid(x[:, :2, :3], (2, 1, 4, 4)),
     "grid_sampler": lambda x, y, i: F.grid_sample(x[None], y[None, :1, :, :2]),
     "rotary": lambda x, y, i: x * y,
@@ -61,6 +70,8 @@ CALLS = {
     "reshape": lambda x, y, i: x.reshape(32),
     "contiguous": lambda x, y, i: x.transpose(0, 1).contiguous(),
     "feature_dropout": lambda x, y, i: F.dropout1d(x, 0.5),
+    "alpha_dropout": lambda x, y, i: F.alpha_dropout(x, 0.5, True),
+    "feature_alpha_dropout": lambda x, y, i: F.feature_alpha_dropout(x, 0.5, True),
     "diagonal": lambda x, y, i: torch.diagonal(x), "diag_embed": lambda x, y, i: torch.diag_embed(x),
     "diag": lambda x, y, i: torch.diag(x[0]), "diagflat": lambda x, y, i: torch.diagflat(x),
     "trace": lambda x, y, i: torch.trace(x[0]), "block_diag": lambda x, y, i: torch.block_diag(x[0], y[0]),
@@ -94,7 +105,7 @@ CALLS = {
 # The argument that a row gives after x.
 SECOND = {"cumsum": 0, "cumprod": 0, "logcumsumexp": 0, "softmax": -1, "log_softmax": -1, "glu": -1, "max_pool1d": 2,
           "max_pool2d": 2, "avg_pool1d": 2, "avg_pool2d": 2, "adaptive_avg_pool1d": 2, "adaptive_avg_pool2d": 2,
-          "adaptive_max_pool2d": 2, "dropout": 0.5, "max": 0, "min": 0}
+          "adaptive_max_pool2d": 2, "pixel_unshuffle": 2, "channel_shuffle": 2, "unfold": 2, "local_response_norm": 2, "dropout": 0.5, "max": 0, "min": 0}
 # In test_autocast.c instead of calls.def.
 BY_HAND = [("LOW", "prelu", False), ("SAME", "bernoulli", False)]
 # On CUDA an error in PyTorch, where libgrad takes f32; without values of no known size; of a dtype that is given.

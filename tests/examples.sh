@@ -90,6 +90,10 @@ if [ -n "$brief" ]; then
         text=$work/text
 fi
 case $name in
+burgers)
+        run "$(steps 200)"
+        holds "$(last loss) <= 1e-4 && $(last 'largest error') < 0.2"
+        ;;
 data_parallel)
         shift 3
         run
@@ -161,6 +165,10 @@ threads)
         run "$(steps 10)"
         [ "$(grep -c ', weights equal$' "$work/out")" = 2 ] || complain 'the weights differ'
         holds "$(last 'seed 1: accuracy') > 0.9 && $(last 'seed 2: accuracy') > 0.9"
+        ;;
+unet)
+        run "$(steps 150)"
+        holds "$(last 'IoU of discs') > 0.6 && $(last 'of squares') > 0.7"
         ;;
 wgan_gp)
         run "$(steps 1000)"

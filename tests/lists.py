@@ -18,6 +18,7 @@ import examples  # noqa: E402
 # Tests of functions that take nothing that a list could vary, or need processes or a loader's thread.
 BY_HAND = {
     'test_context.c': 'lg_version lg_default_device', 'test_split.c': 'lg_unbind', 'test_batches.c': 'lg_rng_normal',
+    'test_windows.c': 'lg_nn_pixel_shuffle lg_nn_pixel_unshuffle lg_nn_channel_shuffle',
     'test_options.c': 'lg_memory_limit lg_deterministic lg_allow_tf32 lg_conv_allow_tf32 lg_grad_mode lg_anomaly',
     'test_autocast.c': 'lg_autocast_mode', 'transport/collective.c': 'lg_group_local_rank lg_group_host',
     'transport/rules.c': 'lg_group_transport lg_sync_mode', 'test_pointwise_made.c': 'lg_equal', 'test_inplace.c': '''lg_add_scalar_
@@ -31,7 +32,7 @@ BY_HAND = {
 NOT_LARGE = set('''view to slice_grad norm2 matmul_add linear_relu relu_grad class_weights pick pick_grad one_hot nonzero bernoulli
     multinomial rotate sequence_mask sample_logits pieces batch_norm_relu max_pool2d_grad max_pool2d_pick avg_pool2d_grad conv2d_relu conv2d_end conv2d_input_grad
     conv2d_weight_grad weighted recurrent float_power bitwise_not isclose equal standard_gamma poisson gumbel_softmax
-    resample sample sample_x_grad sample_weight_grad
+    im2col col2im resample sample sample_x_grad sample_weight_grad
     scatter_extreme scatter_reduce searchsorted bucketize isin bincount count_nonzero'''.split())
 
 

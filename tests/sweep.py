@@ -28,6 +28,7 @@ TENSORS = {'lg_tensor *': '{}', 'const lg_tensor *': '{}', 'lg_list': 'LG_LIST({
 FORWARD = 'LG_OPTIONS(lg_custom_options, .forward = forward, .backward = forward)'
 SPECIAL = {('lg_custom_with', 'options'): FORWARD, ('lg_nll_with', 'target'): 'w->index', **{('lg_ctc_with', name): 'w->index' for name in ('target', 'input_lengths', 'target_lengths')},
            ('lg_multi_margin_with', 'target'): 'w->index', ('lg_multilabel_margin_with', 'target'): 'w->index', ('lg_embedding_bag_with', 'index'): 'w->index',
+           **{(f'lg_max_unpool{d}d_with', 'indices'): 'w->index' for d in (1, 2, 3)},
            ('lg_index_put_with', 'indices'): 'LG_LIST(w->index)',
            ('lg_run_rnn_with', 'm'): 'w->rnn',
            ('lg_run_attention_with', 'm'): 'w->attention', ('lg_run_encoder_with', 'm'): 'w->encoder',

@@ -43,7 +43,7 @@ sed -n 's/^\(UNARY\|BINARY\|TERNARY\|COMPARE\|COMPARE_SCALAR\|TEST\|PLAIN\|PLAIN
 sed -n 's/^\(OP\|COMPOSITE\)(\([a-z0-9_]*\)[,)].*/\2/p' "$root/libgrad/ops/ops.def" | sort -u >"$work/structural"
 [ "$(wc -l <"$work/pointwise")" -gt 40 ] && [ "$(wc -l <"$work/structural")" -gt 15 ] || complain "the lists could not be read"
 private="linear_relu batch_norm_relu conv2d_relu conv2d_end matmul_add pieces relu_grad slice_grad class_weights norm2 view pick pick_grad"
-private="$private conv2d_input_grad conv2d_weight_grad max_pool2d_grad max_pool2d_pick avg_pool2d_grad weighted rotate recurrent"
+private="$private conv2d_input_grad conv2d_weight_grad max_pool2d_grad max_pool2d_pick avg_pool2d_grad im2col col2im weighted rotate recurrent"
 private="$private gamma_draw gamma_slope poisson_draw resample sample sample_x_grad sample_weight_grad scatter_extreme"
 for name in $(cat "$work/pointwise" "$work/structural"); do
         case " $private " in *" $name "*) continue ;; esac

@@ -43,3 +43,30 @@ TEST_CASE(clipping)
         assert_error(c, LG_ERR_ARGUMENT, "parameter 1 is NULL");
         lg_close(c);
 }
+
+/* A norm that is infinite or NaN, also one that overflows, leaves the gradients as they are. */
+TEST_CASE(norms_that_are_not_finite)
+{
+        lg_ctx *c = open_ctx();
+        const float values[] = {INFINITY, -INFINITY, NAN};
+        lg_tensor *a = lg_zeros(c, LG_SHAPE(2), .requires_grad = true), *norm = NULL;
+        for (int i = 0; i < 3; i++) {
+                lg_clear_grad(a);
+                lg_backward(lg_sum(lg_mul(a, lg_from(c, ((float[]){values[i], 2}), LG_SHAPE(2)))));
+                assert_ok(c);
+                assert_false(lg_clip_grad_norm(LG_LIST(a), 1, .norm = &norm, .error_if_nonfinite = true));
+                assert_null(norm);
+                assert_error(c, LG_ERR_STATE, "the norm of the gradients is");
+                assert_list(lg_grad_of(a), 0, values[i], 2);
+        }
+        assert_true(lg_clip_grad_norm(LG_LIST(a), 1, .norm = &norm));
+        assert_true(isnan(lg_item(norm)));
+        assert_list(lg_isnan(lg_grad_of(a)), 0, 1, 1);
+        lg_clear_grad(a);
+        lg_backward(lg_sum(lg_mul(a, lg_from(c, ((float[]){3, 4}), LG_SHAPE(2)))));
+        assert_true(lg_clip_grad_norm(LG_LIST(a), 1, .norm = &norm, .error_if_nonfinite = true));
+        assert_near(lg_item(norm), 5, 1e-6);
+        assert_list(lg_grad_of(a), 1e-6, 0.6, 0.8);
+        assert_true(lg_clip_grad_norm(LG_LIST(a), 1, .error_if_nonfinite = true, .p = LG_INFINITY));
+        lg_close(c);
+}

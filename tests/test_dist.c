@@ -311,6 +311,10 @@ TEST_CASE(rsample)
         lg_tensor *h = lg_set_requires_grad(lg_full(c, LG_SHAPE(5), 0.5, .dtype = LG_F64), true);
         lg_tensor *x = lg_standard_gamma(h), *g = lg_grad(LG_LIST(lg_sum(x)), LG_LIST(h));
         assert_true(x && g && lg_item(lg_all(lg_gt_scalar(g, 0))) == 1);
+        lg_tensor *twice = lg_grad(LG_LIST(lg_sum(lg_square(lg_standard_gamma(h)))), LG_LIST(h), .create_graph = true);
+        assert_ok(c);
+        assert_null(lg_grad(LG_LIST(lg_sum(twice)), LG_LIST(h)));
+        assert_error(c, LG_ERR_STATE, "standard_gamma: samples have no second derivative by the shape parameter");
         lg_close(c);
 }
 

@@ -146,6 +146,50 @@ TEST_CASE(whole_channels_go)
         lg_close(c);
 }
 
+/* Both values are those of PyTorch for p = 0.25 and x = 2. */
+TEST_CASE(alpha)
+{
+        lg_ctx *c = open_ctx();
+        enum { n = 40000, rows = n / 4 };
+        static double v[n];
+        const double kept = 2.1156972437856907, dropped = -1.1435441882094726; /* of 2 */
+        const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
+        const double limits[] = {1e-12, 1e-6, 2e-3, 1.6e-2};
+        for (int d = 0; d < 4; d++)
+                for (int whole = 0; whole < 2; whole++) {
+                        lg_tensor *x = lg_full(c, LG_SHAPE(50, rows / 50, 4), 2, .dtype = dtypes[d]);
+                        lg_tensor *y = whole ? lg_feature_alpha_dropout(x, 0.25, .training = true)
+                                             : lg_alpha_dropout(x, 0.25, .training = true);
+                        int64_t stay = 0;
+                        assert_int_equal(lg_dtype_of(y), dtypes[d]);
+                        read_all(y, v, n);
+                        for (int i = 0; i < n; i++) {
+                                const bool above = v[whole ? i / 4 * 4 : i] > 0;
+                                assert_near(v[i], above ? kept : dropped, limits[d] * 3);
+                                stay += above;
+                        }
+                        assert_near(stay / (double)n, 0.75, 5 * sqrt(0.25 * 0.75 / (whole ? rows : n)));
+                }
+        read_all(lg_alpha_dropout(lg_normal(c, 0, 1, LG_SHAPE(n)), 0.4, .training = true), v, n);
+        double mean = 0, square = 0;
+        for (int i = 0; i < n; i++) {
+                mean += v[i] / n;
+                square += v[i] * v[i] / n;
+        }
+        assert_near(mean, 0, 0.03);
+        assert_near(square, 1, 0.03);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3));
+        assert_ptr_equal(lg_alpha_dropout(x, 0, .training = true), x);
+        assert_ptr_equal(lg_feature_alpha_dropout(x, 0.5), x);
+        assert_list(lg_alpha_dropout(x, 1, .training = true), 0, 0, 0, 0, 0, 0, 0);
+        assert_fails(c, lg_alpha_dropout(x, 1.5), LG_ERR_ARGUMENT, "alpha_dropout: p is 1.5");
+        assert_fails(c, lg_feature_alpha_dropout(lg_ones(c, LG_SHAPE(3)), 0.5, .training = true), LG_ERR_SHAPE,
+                     "feature_alpha_dropout: x is f32 (3,)");
+        assert_int_equal(lg_numel(lg_alpha_dropout(lg_ones(c, LG_SHAPE(0, 3)), 0.5, .training = true)), 0);
+        assert_ok(c);
+        lg_close(c);
+}
+
 TEST_CASE(edges)
 {
         lg_ctx *c = open_ctx();

@@ -1,11 +1,29 @@
 /* test_embedding.c - rows of a table by index, and class indices as rows of zeros and a one. */
 #include "golden.h"
 
+/* The rows that are read, and then the table, which has changed. */
+static lg_tensor *limited(lg_tensor *index, lg_tensor *x, double max_norm, double norm_type)
+{
+        lg_tensor *y = lg_embedding(index, x, .max_norm = max_norm, .norm_type = norm_type);
+        return lg_cat(LG_LIST(lg_reshape(y, LG_SHAPE(6, 5)), x), 0);
+}
+
+static lg_tensor *limited_bags(lg_tensor *index, lg_tensor *x)
+{
+        lg_tensor *y = lg_embedding_bag(index, x, .max_norm = 1.5, .mode = LG_BAG_SUM);
+        return lg_cat(LG_LIST(y, x), 0);
+}
+
 #define ROWS(ROW)                                                                                                      \
         ROW(embedding, lg_embedding(I64(4, 2, 3), x), 4, 5)                                                            \
         ROW(embedding_padding, lg_embedding(I64(4, 2, 3), x, .padding_idx = 2), 4, 5)                                  \
         ROW(embedding_padding_zero, lg_embedding(I64(4, 2, 3), x, .padding_idx = LG_ZERO_INT), 4, 5)                   \
         ROW(embedding_padding_end, lg_embedding(I64(4, 2, 3), x, .padding_idx = -1), 4, 5)                             \
+        ROW(embedding_max_norm, limited(I64(4, 2, 3), x, 1.5, 0), 4, 5)                                                \
+        ROW(embedding_bag_max_norm, limited_bags(I64(4, 2, 3), x), 4, 5)                                               \
+        ROW(embedding_max_norm_1, limited(I64(3, 2, 3), x, 2.5, 1), 4, 5)                                              \
+        ROW(embedding_max_norm_far, limited(I64(4, 2, 3), x, 1.2, LG_INFINITY), 4, 5)                                  \
+        ROW(embedding_max_norm_zero, limited(I64(2, 2, 3), x, LG_ZERO, 0), 4, 5)                                       \
         ROW(one_hot, lg_matmul(x, lg_cast(lg_one_hot(I64(7, 5), 7), lg_dtype_of(x))), 4, 5)
 
 GOLDEN_TEST(as_pytorch_computes_it, "index.txt", golden_input, ROWS);
@@ -36,6 +54,52 @@ TEST_CASE(layouts_and_edges)
         assert_shape(lg_one_hot(none, 4), LG_SHAPE(0, 4));
         assert_list(lg_one_hot(zero, 2), 0, 1, 0);
         assert_ok(c);
+        lg_close(c);
+}
+
+TEST_CASE(rows_of_limited_norm)
+{
+        lg_ctx *c = open_ctx();
+        const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
+        const double limits[] = {1e-7, 1e-6, 2e-3, 1.6e-2};
+        for (int d = 0; d < 4; d++) {
+                lg_module *m = lg_nn_embedding(c, 3, 2, .max_norm = 5, .dtype = dtypes[d]);
+                lg_tensor *w = lg_parameter(m, "weight");
+                lg_no_grad(c) lg_copy_(w, lg_from(c, ((float[]){6, 8, 6, 8, 0.3f, 0.4f}), LG_SHAPE(3, 2)));
+                lg_tensor *y = lg_forward(m, LIST64(0, 2, 0));
+                assert_list(y, limits[d] * 8, 3, 4, 0.3, 0.4, 3, 4);
+                lg_backward(lg_sum(y));
+                assert_list(lg_grad_of(w), 0, 2, 2, 0, 0, 1, 1);
+                assert_list(w, limits[d] * 8, 3, 4, 6, 8, 0.3, 0.4);
+        }
+        lg_tensor *w = lg_full(c, LG_SHAPE(3, 2), 2), *i = LIST64(0);
+        assert_int_equal(lg_numel(lg_embedding(lg_zeros(c, LG_SHAPE(0), .dtype = LG_I64), w, .max_norm = 1)), 0);
+        assert_int_equal(lg_numel(lg_embedding(i, lg_ones(c, LG_SHAPE(3, 0)), .max_norm = 1)), 0);
+        assert_list(w, 0, 2, 2, 2, 2, 2, 2);
+        lg_tensor *turned = lg_transpose(lg_reshape(lg_arange(c, 0, 6, 1, .dtype = LG_F64), LG_SHAPE(2, 3)), 0, 1);
+        assert_list(lg_embedding(LIST64(2, 2), turned, .max_norm = 1, .norm_type = 1), 1e-6, 2.0 / 7, 5.0 / 7, 2.0 / 7,
+                    5.0 / 7);
+        assert_list(turned, 1e-6, 0, 3, 1, 4, 2.0 / 7, 5.0 / 7);
+        lg_tensor *leaf = lg_set_requires_grad(lg_ones(c, LG_SHAPE(3, 2)), true);
+        assert_fails(c, lg_embedding(i, lg_mul_scalar(leaf, 2), .max_norm = 1), LG_ERR_STATE, "weight is a result of");
+        assert_fails(c, lg_embedding(i, lg_expand(lg_ones(c, LG_SHAPE(1, 2)), LG_SHAPE(3, 2)), .max_norm = 1),
+                     LG_ERR_ARGUMENT, "weight is expanded");
+        assert_fails(c, lg_embedding(i, w, .max_norm = -1), LG_ERR_ARGUMENT, "embedding: max_norm is -1");
+        assert_fails(c, lg_embedding(i, w, .max_norm = NAN), LG_ERR_ARGUMENT, "embedding: max_norm is nan");
+        assert_fails(c, lg_embedding(i, w, .max_norm = 1, .norm_type = -2), LG_ERR_ARGUMENT, "norm_type -2");
+        assert_fails(c, lg_embedding_bag(lg_reshape(i, LG_SHAPE(1, 1)), w, .max_norm = -1), LG_ERR_ARGUMENT,
+                     "embedding_bag: max_norm is -1");
+        lg_module *m = lg_nn_embedding_bag(c, 3, 2, .max_norm = 0.5, .mode = LG_BAG_SUM);
+        drop(lg_forward(m, lg_reshape(LIST64(0, 1, 2), LG_SHAPE(1, 3))));
+        assert_true(lg_item(lg_amax(lg_norm(lg_parameter(m, "weight"), .dims = LG_DIMS(1)))) <= 0.5 + 1e-6);
+        assert_fails(c, lg_nn_embedding(c, 3, 2, .max_norm = -1), LG_ERR_ARGUMENT, "lg_nn_embedding: max_norm is -1");
+        lg_tensor *y = lg_mul(leaf, leaf);
+        drop(lg_embedding(i, leaf, .max_norm = 1));
+        assert_ok(c);
+        assert_false(lg_backward(lg_sum(y)));
+        assert_error(c, LG_ERR_STATE, "");
+        assert_no_index(lg_embedding(LIST64(1, 3), lg_ones(c, LG_SHAPE(3, 2)), .max_norm = 1),
+                        "embedding: index holds 3");
         lg_close(c);
 }
 

@@ -283,8 +283,6 @@ TEST_CASE(wrong_shapes_and_dtypes)
         assert_fails(c, lg_index_select(x, 0, two), LG_ERR_SHAPE, "index_select: index is i64 (2, 1)");
         assert_fails(c, lg_index_select(x, 0, lg_ones(c, LG_SHAPE(2))), LG_ERR_DTYPE, "index_select: index is f32");
         assert_fails(c, lg_index_select(x, 2, one), LG_ERR_ARGUMENT, "index_select: there is no dimension 2");
-        assert_fails(c, lg_index_select(lg_scalar(c, 1), 0, one), LG_ERR_ARGUMENT,
-                     "index_select: there is no dimension 0");
         assert_fails(c, lg_index_select(x, 0, NULL), LG_ERR_ARGUMENT, "index_select: index is NULL");
         assert_fails(c, lg_index_add(x, 0, one, x), LG_ERR_SHAPE, "index_add: src is f32 (3, 2)");
         assert_fails(c, lg_index_add(x, 0, one, lg_ones(c, LG_SHAPE(1, 2), .dtype = LG_F64)), LG_ERR_DTYPE,

@@ -337,6 +337,86 @@ TEST_CASE(containers)
         lg_close(c);
 }
 
+TEST_CASE(dictionaries_and_lists_of_parameters)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 3));
+        lg_module *net = lg_nn_module(c, "Net"), *dict = lg_module_add(net, "heads", lg_nn_module_dict(c));
+        assert_non_null(lg_module_add(dict, "linear", lg_nn_linear(c, 3, 4)));
+        assert_non_null(lg_module_add(dict, "act", lg_nn_relu(c)));
+        assert_shape(lg_forward(lg_child_named(dict, "linear"), x), LG_SHAPE(2, 4));
+        assert_null(lg_module_add(dict, "act", lg_nn_relu(c)));
+        assert_error(c, LG_ERR_ARGUMENT, "this ModuleDict has \"act\" already");
+        drop(lg_forward(dict, x));
+        assert_error(c, LG_ERR_STATE, "a ModuleDict has no forward of its own");
+        assert_null(lg_module_append(dict, lg_nn_relu(c)));
+        assert_error(c, LG_ERR_ARGUMENT, "a ModuleDict has no numbered children");
+        lg_module *list = lg_module_add(net, "list", lg_nn_parameter_list(c, lg_ones(c, LG_SHAPE(2)), lg_scalar(c, 3)));
+        lg_tensor *third = lg_module_append_parameter(list, lg_zeros(c, LG_SHAPE(0)));
+        assert_ptr_equal(lg_parameter(net, "list.2"), third);
+        assert_true(lg_requires_grad(lg_parameter(net, "list.0")));
+        assert_near(lg_item(lg_parameter(net, "list.1")), 3, 0);
+        drop(lg_forward(list, x));
+        assert_error(c, LG_ERR_STATE, "a ParameterList has no forward of its own");
+        assert_null(lg_module_append_parameter(dict, lg_scalar(c, 1)));
+        assert_error(c, LG_ERR_ARGUMENT, "a ModuleDict has no numbered parameters; lg_module_add_parameter()");
+        assert_null(lg_nn_parameter_list(c, lg_scalar(c, 1), lg_zeros(c, LG_SHAPE(2), .dtype = LG_I64)));
+        assert_error(c, LG_ERR_DTYPE, "parameters are floats");
+        assert_int_equal(lg_parameters(lg_nn_parameter_list(c)).count, 0);
+        lg_module *named = lg_module_add(net, "named", lg_nn_parameter_dict(c));
+        assert_non_null(lg_module_add_parameter(named, "scale", lg_scalar(c, 1)));
+        drop(lg_forward(named, x));
+        assert_error(c, LG_ERR_STATE, "a ParameterDict has no forward of its own");
+        lg_module *copy = lg_module_clone(net);
+        const char *const paths[] = {"heads.linear.weight", "heads.linear.bias", "list.0", "list.1", "list.2",
+                                     "named.scale"};
+        assert_int_equal(lg_parameters(copy).count, 6);
+        for (int i = 0; i < 6; i++)
+                assert_ptr_equal(lg_parameters(copy).items[i], lg_parameter(copy, paths[i]));
+        assert_non_null(lg_module_append_parameter(lg_child_named(copy, "list"), lg_scalar(c, 1)));
+        assert_non_null(lg_parameter(copy, "list.3"));
+        assert_ok(c);
+        lg_close(c);
+}
+
+TEST_CASE(bilinear_and_unflatten)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 5, 3)), *y = lg_normal(c, 0, 1, LG_SHAPE(2, 5, 4));
+        lg_module *m = lg_nn_bilinear(c, 3, 4, 6);
+        lg_tensor *w = lg_parameter(m, "weight"), *b = lg_parameter(m, "bias");
+        assert_shape(w, LG_SHAPE(6, 3, 4));
+        assert_shape(b, LG_SHAPE(6));
+        assert_true(lg_item(lg_amax(lg_abs(w))) <= 1 / sqrt(3) && lg_item(lg_amax(lg_abs(w))) > 0.4);
+        same(lg_forward(m, x, y), lg_bilinear(x, y, w, b), 0);
+        m = lg_nn_bilinear(c, 3, 4, 6, .no_bias = true, .dtype = LG_F64);
+        assert_int_equal(lg_parameters(m).count, 1);
+        assert_int_equal(lg_dtype_of(lg_parameter(m, "weight")), LG_F64);
+        assert_shape(lg_forward(m, x, y), LG_SHAPE(2, 5, 6));
+        assert_ok(c);
+        drop(lg_forward(m, x));
+        assert_error(c, LG_ERR_ARGUMENT, "Bilinear takes x1 and x2, not 1 inputs");
+        drop(lg_forward(m, y, x));
+        assert_error(c, LG_ERR_SHAPE, "bilinear: x1 is");
+        assert_null(lg_nn_bilinear(c, 0, 4, 6));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_bilinear: 0 and 4 to 6 features");
+        m = lg_nn_unflatten(c, -1, LG_SHAPE(2, -1));
+        assert_shape(lg_forward(m, y), LG_SHAPE(2, 5, 2, 2));
+        drop(lg_forward(m, x));
+        assert_error(c, LG_ERR_SHAPE, "unflatten");
+        drop(lg_forward(m, x, y));
+        assert_error(c, LG_ERR_ARGUMENT, "input");
+        m = lg_nn_alpha_dropout(c, 0.5);
+        assert_near(lg_item(lg_amax(lg_forward(m, lg_zeros(c, LG_SHAPE(100))))), 0.7791939, 1e-6);
+        lg_train(m, false);
+        same(lg_forward(m, x), x, 0);
+        m = lg_nn_feature_alpha_dropout(c, 0.5);
+        assert_near(lg_item(lg_amin(lg_forward(m, lg_zeros(c, LG_SHAPE(100, 2))))), -0.7791939, 1e-6);
+        assert_null(lg_nn_feature_alpha_dropout(c, -1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_feature_alpha_dropout: p is -1");
+        lg_close(c);
+}
+
 /* A Linear that a ReLU follows is one op: the values and gradients are those of both to the last bit, NaN too. */
 TEST_CASE(linear_and_relu)
 {

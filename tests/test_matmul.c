@@ -1,4 +1,4 @@
-/* test_matmul.c - matmul and linear against three loops, for all ranks, layouts and float dtypes. */
+/* test_matmul.c - matmul and linear against three loops, for all ranks, layouts and dtypes. */
 #include "golden.h"
 
 static const lg_dtype floats[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
@@ -116,6 +116,79 @@ TEST_CASE(linear)
         lg_close(c);
 }
 
+/* Returns x wrapped to the dtype. */
+static int64_t wrapped(lg_dtype dtype, uint64_t x)
+{
+        return dtype == LG_I64 ? (int64_t)x : dtype == LG_I32 ? (int64_t)(int32_t)(uint32_t)x : (int64_t)(uint8_t)x;
+}
+
+enum { B = 3, M = 5, K = 40, N = 18 };
+static int64_t left[B * M * K], right[K * N], beside[N], made[B * M * N];
+
+/* Compares the products with sums modulo 2^64, a[b] of size (m, k) by (k, n). */
+static void assert_integers(const lg_tensor *y, lg_dtype dtype, bool bias)
+{
+        assert_int_equal(lg_dtype_of(y), dtype);
+        assert_true(lg_read(y, made, LG_I64, sizeof made));
+        for (int i = 0; i < B * M; i++)
+                for (int j = 0; j < N; j++) {
+                        uint64_t sum = bias ? (uint64_t)beside[j] : 0;
+                        for (int k = 0; k < K; k++)
+                                sum += (uint64_t)left[i * K + k] * (uint64_t)right[k * N + j];
+                        if (made[i * N + j] != wrapped(dtype, sum))
+                                fail_msg("%s: element (%d, %d) is %lld, not %lld", lg_dtype_name(dtype), i, j,
+                                         (long long)made[i * N + j], (long long)wrapped(dtype, sum));
+                }
+}
+
+TEST_CASE(integers)
+{
+        lg_ctx *c = open_ctx();
+        const lg_dtype dtypes[] = {LG_I64, LG_I32, LG_U8};
+        for (int d = 0; d < 3; d++) {
+                uint64_t state = 1;
+                for (int i = 0; i < B * M * K + K * N + N; i++) {
+                        int64_t *to = i < B * M * K ? left + i : i < B * M * K + K * N ? right + i - B * M * K : NULL;
+                        state = state * 6364136223846793005u + 1442695040888963407u;
+                        *(to ? to : beside + (i - B * M * K - K * N)) = wrapped(dtypes[d], state >> (i % 40));
+                }
+                lg_tensor *a = lg_cast(lg_from(c, left, LG_SHAPE(B, M, K)), dtypes[d]);
+                lg_tensor *b = lg_cast(lg_from(c, right, LG_SHAPE(K, N)), dtypes[d]);
+                lg_tensor *bias = lg_cast(lg_from(c, beside, LG_SHAPE(N)), dtypes[d]);
+                lg_tensor *by_column = lg_transpose(lg_contiguous(lg_transpose(b, 0, 1)), 0, 1);
+                assert_integers(lg_matmul(a, b), dtypes[d], false);
+                assert_integers(lg_matmul(a, by_column), dtypes[d], false);
+                assert_integers(lg_matmul(a, lg_expand(b, LG_SHAPE(B, K, N))), dtypes[d], false);
+                assert_integers(lg_linear(a, lg_transpose(b, 0, 1), bias), dtypes[d], true);
+                assert_integers(lg_einsum("bmk,kn->bmn", LG_LIST(a, b)), dtypes[d], false);
+                assert_integers(lg_tensordot(a, b, .count = 1), dtypes[d], false);
+                assert_integers(lg_reshape(lg_addmm(bias, lg_reshape(a, LG_SHAPE(B * M, K)), b), LG_SHAPE(B, M, N)),
+                                dtypes[d], true);
+                assert_int_equal(lg_numel(lg_matmul(lg_slice(a, 1, 0, 0), b)), 0);
+                assert_list(lg_matmul(lg_zeros(c, LG_SHAPE(2, 0), .dtype = dtypes[d]),
+                                      lg_zeros(c, LG_SHAPE(0, 1), .dtype = dtypes[d])),
+                            0, 0, 0);
+        }
+        lg_close(c);
+}
+
+/* The dtype of a product of integers is that of a sum of the operands, and bool counts as i64. */
+TEST_CASE(dtypes_of_integers)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *i = lg_ones(c, LG_SHAPE(2, 2), .dtype = LG_I32), *u = lg_cast(i, LG_U8), *b = lg_cast(i, LG_BOOL);
+        assert_int_equal(lg_dtype_of(lg_matmul(i, u)), LG_I32);
+        assert_int_equal(lg_dtype_of(lg_matmul(u, lg_cast(i, LG_I64))), LG_I64);
+        assert_int_equal(lg_dtype_of(lg_matmul(b, b)), LG_I64);
+        assert_list(lg_matmul(b, b), 0, 2, 2, 2, 2);
+        lg_tensor *dot = lg_matmul(lg_from(c, ((int64_t[]){1, 1}), LG_SHAPE(2)),
+                                   lg_from(c, ((int64_t[]){(int64_t)1 << 53, 1}), LG_SHAPE(2)));
+        int64_t sum = 0;
+        assert_true(lg_read(dot, &sum, LG_I64, sizeof sum));
+        assert_true(sum == ((int64_t)1 << 53) + 1);
+        lg_close(c);
+}
+
 TEST_CASE(what_does_not_fit)
 {
         lg_ctx *c = open_ctx();
@@ -127,8 +200,8 @@ TEST_CASE(what_does_not_fit)
         drop(lg_matmul(lg_ones(c, LG_SHAPE(2, 1, 2)), lg_ones(c, LG_SHAPE(3, 2, 2))));
         assert_error(c, LG_ERR_SHAPE, "matmul");
         lg_tensor *i = lg_ones(c, LG_SHAPE(2, 2), .dtype = LG_I64);
-        drop(lg_matmul(i, i));
-        assert_error(c, LG_ERR_DTYPE, "matmul");
+        assert_fails(c, lg_matmul(i, lg_ones(c, LG_SHAPE(2, 2))), LG_ERR_DTYPE, "matmul: a is i64 (2, 2)");
+        assert_fails(c, lg_linear(lg_ones(c, LG_SHAPE(2, 2)), i, NULL), LG_ERR_DTYPE, "linear: x is f32 (2, 2)");
         drop(lg_linear(a, lg_ones(c, LG_SHAPE(4, 2)), NULL));
         assert_error(c, LG_ERR_SHAPE, "linear");
         drop(lg_linear(a, lg_ones(c, LG_SHAPE(4, 3)), v));

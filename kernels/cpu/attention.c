@@ -6,30 +6,44 @@
  * The factor of the scores and log2(e) are in the copy of q, so weights are powers of 2. The forward stores the largest
  * score, in powers of 2, and 1 / sum; the derivative repeats its operations. Other dtypes than LG_T, and rows that are
  * not whole vectors or whose addresses collide in the cache, are copied to scratch memory block by block.
+ *
+ * Where processors multiply pairs of bf16 faster than f32, both factors of a product are words of two values along its
+ * sums: rows as they are, or two rows of keys or queries interleaved. Weights and derivatives of scores are rounded to
+ * bf16; in the derivative the former are whole, since g is not divided by their sum. All sums are f32.
  */
 #include <math.h>
 #include "cpu.h"
 #include "block.h"
 #include "draws.h"
+#include "product_half.h"
 #include "vecmath.h"
 
 enum {
-        BLOCK = 64,       /* queries, and keys, of a block */
-        LEAST_KEYS = 256, /* keys of a task of the derivative, at least */
-        TASKS = 16        /* tasks that the derivative makes at least, if there are keys enough */
+        BLOCK = 64,        /* queries, and keys, of a block */
+        PAIRS_BLOCK = 128, /* the same, if products are of pairs of bf16 */
+        SOME_KEYS = 28, /* keys whose scores are differentiated while they are in the nearest cache, a multiple of 4 */
+        LEAST_KEYS = 256,                            /* keys of a task of the derivative, at least */
+        FEW = 8 < LG_BLOCK_ROWS ? 8 : LG_BLOCK_ROWS, /* queries of a head of k that are computed by lanes of keys */
+        TASKS = 16 /* tasks that the derivative makes at least, if there are keys enough */
 };
 #define LOG2E 1.44269504088896340736
 
 typedef enum mode { STORE, ADD, SCALE_AND_ADD } mode;
+/* Forms in which rows are read: as numbers; or as words, of pairs along a row or, ACROSS, of two rows. */
+typedef enum form { WIDE, ALONG, ACROSS } form;
 
 /* Sizes that follow from the arguments, and the scratch memory of a thread. */
 typedef struct job {
         const lg_attention_args *a;
         const lg_attention_vjp_args *vjp; /* NULL: forward */
         int64_t dim, v_dim;               /* elements of a row in scratch memory: whole vectors */
-        int64_t blocks;                   /* blocks of queries */
+        int64_t block, blocks;            /* queries, and keys, of a block; blocks of queries */
+        int64_t few, padded_keys;         /* a few queries for each head of k, or 0; then keys, in whole vectors */
+        ptrdiff_t row;                    /* distance of the keys' rows of scores */
         int64_t groups, group_keys;       /* derivative: tasks of a head of k, and the keys of each but the last */
         double log_scale;                 /* factor of q: scores are powers of 2, or arguments of tanh */
+        double kept_scale;                /* 1 / (1 - p) */
+        const lg_half_words *pairs;       /* NULL, or the words of bf16 that products multiply */
         size_t thread_bytes;
         char *scratch;  /* thread_bytes for each thread */
         void *partial;  /* gradients of q by all tasks but those that write dq, (groups, batch, heads, queries, dim) */
@@ -72,7 +86,31 @@ typedef int64_t integer_f64;
                         0x1.62e42fefa39efp-1, 1                                                                        \
         }
 
+/* Products of pairs of bf16: of f32, where vectors of words have them. */
+#if LG_VECTOR == 64
+#define PAIRS_f32 true
+#define multiply_pairs_f32 lg_vec_dot_pairs
+#define pairs_along_f32 lg_pairs_of_vecs
+#define pairs_low_f32 lg_pairs_low
+#define pairs_high_f32 lg_pairs_high
+#else
+#define PAIRS_f32 false
+#define multiply_pairs_f32 lg_vec_fma_f32
+#define pairs_along_f32(a, b) (a)
+#define pairs_low_f32(a, b) (a)
+#define pairs_high_f32(a, b) (b)
+#endif
+#define PAIRS_f64 false
+#define multiply_pairs_f64 lg_vec_fma_f64
+#define pairs_along_f64(a, b) (a)
+#define pairs_low_f64(a, b) (a)
+#define pairs_high_f64(a, b) (b)
+#define log2_of_f32 log2f
+#define log2_of_f64 log2
+
 #define LG_BOTH "attention.inc"
+#include "both.inc"
+#define LG_BOTH "attention_few.inc"
 #include "both.inc"
 #define LG_BOTH "attention_vjp.inc"
 #include "both.inc"
@@ -94,6 +132,12 @@ static int64_t whole_vectors(lg_dtype dtype, int64_t n)
         return lg_ceil_div(n, lanes) * lanes;
 }
 
+static job job_of(const lg_attention_args *a, const lg_attention_vjp_args *vjp)
+{
+        const lg_half_words *pairs = a->dtype == LG_BF16 ? lg_bf16_pairs() : NULL;
+        return (job){.a = a, .vjp = vjp, .pairs = pairs, .block = pairs ? PAIRS_BLOCK : BLOCK};
+}
+
 static bool prepare(lg_queue *q, job *j)
 {
         const lg_attention_args *a = j->a;
@@ -102,7 +146,9 @@ static bool prepare(lg_queue *q, job *j)
         const size_t size = a->dtype == LG_F64 ? sizeof(double) : sizeof(float);
         j->dim = whole_vectors(a->dtype, a->dim);
         j->v_dim = whole_vectors(a->dtype, a->v_dim);
-        j->blocks = lg_ceil_div(a->queries, BLOCK);
+        j->blocks = lg_ceil_div(a->queries, j->block);
+        j->padded_keys = whole_vectors(LG_F32, a->keys);
+        j->kept_scale = a->p < 1 ? 1 / (1 - a->p) : 0;
         j->log_scale = a->softcap > 0 ? a->scale / a->softcap : a->scale * LOG2E;
         const int64_t elements = a->dtype == LG_F64 ? scratch_f64(j) : scratch_f32(j);
         j->thread_bytes = ((size_t)elements * size + 63) / 64 * 64;
@@ -112,13 +158,20 @@ static bool prepare(lg_queue *q, job *j)
 
 bool LG_CPU(attention)(lg_queue *q, const lg_attention_args *a)
 {
-        job j = {.a = a};
+        job j = job_of(a, NULL);
         if (!check_lengths(q, a))
                 return true;
+        const int64_t few = a->kv_heads ? a->heads / a->kv_heads * a->queries : 0;
+        j.few = few <= FEW && a->p == 0 ? few : 0;
         if (!prepare(q, &j))
                 return false;
-        lg_parallel(q, a->batch * a->heads * j.blocks, lg_grain(a->keys * (a->dim + a->v_dim)),
-                    a->dtype == LG_F64 ? forward_f64 : forward_f32, &j);
+        const bool wide = a->dtype == LG_F64;
+        if (j.few)
+                lg_parallel(q, a->batch * a->kv_heads, lg_grain(a->keys * (a->dim + a->v_dim)),
+                            wide ? forward_few_heads_f64 : forward_few_heads_f32, &j);
+        else
+                lg_parallel(q, a->batch * a->heads * j.blocks, lg_grain(a->keys * (a->dim + a->v_dim)),
+                            wide ? forward_f64 : forward_f32, &j);
         return true;
 }
 
@@ -127,9 +180,9 @@ static bool prepare_groups(lg_queue *q, job *j)
 {
         const lg_attention_args *a = j->a;
         const int64_t heads = a->batch * a->kv_heads, wanted = heads ? lg_ceil_div(TASKS, heads) : 1;
-        j->group_keys = lg_ceil_div(lg_most(lg_ceil_div(a->keys, wanted), LEAST_KEYS), BLOCK) * BLOCK;
+        j->group_keys = lg_ceil_div(lg_most(lg_ceil_div(a->keys, wanted), LEAST_KEYS), j->block) * j->block;
         j->groups = lg_most(1, lg_ceil_div(a->keys, j->group_keys));
-        j->group_keys = lg_least(j->group_keys, lg_ceil_div(a->keys, BLOCK) * BLOCK);
+        j->group_keys = lg_least(j->group_keys, lg_ceil_div(a->keys, j->block) * j->block);
         j->dq_is_own = j->groups == 1 || !lg_is_half(a->dtype);
         const int64_t kept = j->groups - j->dq_is_own;
         const size_t size = a->dtype == LG_F64 ? sizeof(double) : sizeof(float);
@@ -140,7 +193,7 @@ static bool prepare_groups(lg_queue *q, job *j)
 
 bool LG_CPU(attention_vjp)(lg_queue *q, const lg_attention_vjp_args *v)
 {
-        job j = {.a = &v->of, .vjp = v};
+        job j = job_of(&v->of, v);
         const lg_attention_args *a = j.a;
         if (!check_lengths(q, a))
                 return true;

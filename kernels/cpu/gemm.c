@@ -129,14 +129,62 @@ static bool multiply_batch(lg_queue *q, const lg_gemm_args *g, int64_t batches)
         return true;
 }
 
+/* ---- integers ---- */
+
+typedef void row_fn(const lg_gemm_args *g, int64_t i);
+
+/* Defines a function that computes row i of C, modulo the size of the type: by rows of B, or where B is by columns, by
+ * sums along them. */
+#define INTEGER_ROW(name, type, sum_type)                                                                              \
+        static void name(const lg_gemm_args *g, int64_t i)                                                             \
+        {                                                                                                              \
+                type *restrict c = (type *)g->c + i * g->ldc;                                                          \
+                const type *restrict a = g->k ? (const type *)g->a + i * g->a_row : NULL, *restrict b = g->b;          \
+                const int64_t n = g->n, k = g->k, a_col = g->a_col, b_row = g->b_row, b_col = g->b_col;                \
+                const bool by_row = b_col == 1 && n > 1;                                                               \
+                for (int64_t j = 0; j < n; j++)                                                                        \
+                        c[j] = (type)((g->beta ? (sum_type)c[j] : 0) +                                                 \
+                                      (g->bias ? (sum_type)((const type *)g->bias)[j] : 0));                           \
+                for (int64_t l = 0; l < k && by_row; l++)                                                              \
+                        for (int64_t j = 0; j < n; j++)                                                                \
+                                c[j] = (type)(c[j] + (sum_type)a[l * a_col] * b[l * b_row + j]);                       \
+                for (int64_t j = 0; j < n && !by_row; j++) {                                                           \
+                        sum_type sum = 0;                                                                              \
+                        for (int64_t l = 0; l < k; l++)                                                                \
+                                sum += (sum_type)a[l * a_col] * b[j * b_col + l * b_row];                              \
+                        c[j] = (type)(c[j] + sum);                                                                     \
+                }                                                                                                      \
+        }
+INTEGER_ROW(row_u64, uint64_t, uint64_t)
+INTEGER_ROW(row_u32, uint32_t, uint32_t)
+INTEGER_ROW(row_u8, uint8_t, uint32_t)
+
+static void multiply_rows(const void *user, int64_t first, int64_t end, int thread)
+{
+        const lg_gemm_args *g = user;
+        row_fn *row = g->dtype == LG_I64 ? row_u64 : g->dtype == LG_I32 ? row_u32 : row_u8;
+        (void)thread;
+        for (int64_t i = first; i < end; i++) {
+                const lg_gemm_args p = product_at(g, i / g->m);
+                row(&p, i % g->m);
+        }
+}
+
+static bool multiply_integers(lg_queue *q, const lg_gemm_args *g, int64_t batches)
+{
+        const double work = work_of(g, 1, g->n);
+        lg_parallel(q, batches * g->m, 1 + (int64_t)(LG_PARALLEL_WORK / (work > 1 ? work : 1)), multiply_rows, g);
+        return true;
+}
+
 bool LG_CPU(gemm)(lg_queue *q, const lg_gemm_args *g)
 {
         int64_t batches = 1;
         for (int d = 0; d < g->batch_ndim; d++)
                 batches *= g->batch[d];
-        if (!lg_is_float(g->dtype))
+        if (g->dtype == LG_BOOL || (g->relu && !lg_is_float(g->dtype)))
                 return lg_queue_fail(q, LG_BROKEN, "gemm: no kernel for dtype %d", (int)g->dtype);
         if (batches == 0 || g->m == 0 || g->n == 0)
                 return true;
-        return multiply_batch(q, g, batches);
+        return lg_is_float(g->dtype) ? multiply_batch(q, g, batches) : multiply_integers(q, g, batches);
 }

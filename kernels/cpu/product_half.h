@@ -24,7 +24,7 @@ typedef struct lg_half_words {
         void (*multiply)(const lg_panel_product *p, const lg_half_end *end);
 } lg_half_words;
 
-/* Returns the format of pairs of bf16, or NULL if the processor cannot multiply these. */
+/* Returns the format of pairs of bf16, or NULL if the processor does not multiply these faster than f32. */
 #define lg_bf16_pairs LG_CPU(bf16_pairs)
 const lg_half_words *lg_bf16_pairs(void);
 

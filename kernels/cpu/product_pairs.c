@@ -19,23 +19,18 @@ LG_INLINE __mmask32 first_values(int64_t count)
         return count < 32 ? ((__mmask32)1 << count) - 1 : ~(__mmask32)0;
 }
 
-#define TWO(i) i, 32 + (i)
-#define FOUR(i) TWO(i), TWO((i) + 1), TWO((i) + 2), TWO((i) + 3)
-/* Permutation that interleaves the values of two rows, for the first vector of words and for the second. */
-static const uint16_t order[] = {FOUR(0), FOUR(4), FOUR(8), FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28)};
-
 static void across(int64_t count, int64_t cols, const uint16_t *from, int64_t row, float *to, int64_t step)
 {
         enum { lanes = LG_LANES_f32 };
-        const __m512i first = _mm512_loadu_si512(order), second = _mm512_loadu_si512(order + 2 * lanes);
         for (int64_t i = 0; i < count; i += 2, from += 2 * row, to += step)
                 for (int64_t j = 0; j < cols; j += 2 * lanes) {
                         const __mmask32 some = first_values(cols - j);
-                        const __m512i a = _mm512_maskz_loadu_epi16(some, from + j),
-                                      b = _mm512_maskz_loadu_epi16(i + 1 < count ? some : 0, from + row + j);
-                        _mm512_storeu_si512(to + j, _mm512_permutex2var_epi16(a, first, b));
+                        const lg_vec_f32 a = (lg_vec_f32)_mm512_maskz_loadu_epi16(some, from + j),
+                                         b = (lg_vec_f32)_mm512_maskz_loadu_epi16(i + 1 < count ? some : 0,
+                                                                                  from + row + j);
+                        lg_vec_store_f32(to + j, lg_pairs_low(a, b));
                         if (cols - j > lanes)
-                                _mm512_storeu_si512(to + j + lanes, _mm512_permutex2var_epi16(a, second, b));
+                                lg_vec_store_f32(to + j + lanes, lg_pairs_high(a, b));
                 }
 }
 
@@ -123,7 +118,8 @@ static void multiply(const lg_panel_product *p, const lg_half_end *end)
 const lg_half_words *lg_bf16_pairs(void)
 {
         static const lg_half_words words = {2, along, across, multiply};
-        return __builtin_cpu_supports("avx512bf16") ? &words : NULL;
+        /* Intel's processors take four times as long for a vector of pairs as for a multiply-add of f32. */
+        return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel") ? &words : NULL;
 }
 #else
 const lg_half_words *lg_bf16_pairs(void)

@@ -401,6 +401,40 @@ LG_INLINE lg_halves lg_bf16_of_vec(lg_vec_f32 v)
 #define LG_MEET_f64(a, b, d) LG_MEET(LG_2, a, b, d, 2)
 #endif
 
+/* ---- pairs of bf16 in words of 32 bits, only for processors that lg_bf16_pairs() finds ---- */
+
+#if LG_VECTOR == 64
+/* Returns c plus the two products of the pairs in a and b. Subnormal values and sums are 0. */
+LG_INLINE lg_vec_f32 lg_vec_dot_pairs(lg_vec_f32 a, lg_vec_f32 b, lg_vec_f32 c)
+{
+        __asm__("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+        return c;
+}
+
+/* Rounds the lanes of a and then those of b, which become pairs of neighbours. Subnormal values become 0. */
+LG_INLINE lg_vec_f32 lg_pairs_of_vecs(lg_vec_f32 a, lg_vec_f32 b)
+{
+        lg_vec_f32 pairs;
+        __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(pairs) : "v"(b), "v"(a));
+        return pairs;
+}
+
+/* Return the pairs (a[i], b[i]) of 16-bit values, of the lower or of the upper halves of two vectors. */
+typedef uint16_t lg_vec_u16 __attribute__((vector_size(LG_VECTOR)));
+#define LG_INTERLEAVED(i, first, n) ((first) + (i) / 2 + (i) % 2 * (n))
+#define LG_INTERLEAVE(a, b, first)                                                                                     \
+        (lg_vec_f32) __builtin_shufflevector((lg_vec_u16)(a), (lg_vec_u16)(b), LG_16(LG_INTERLEAVED, 0, first, 32),    \
+                                             LG_16(LG_INTERLEAVED, 16, first, 32))
+LG_INLINE lg_vec_f32 lg_pairs_low(lg_vec_f32 a, lg_vec_f32 b)
+{
+        return LG_INTERLEAVE(a, b, 0);
+}
+LG_INLINE lg_vec_f32 lg_pairs_high(lg_vec_f32 a, lg_vec_f32 b)
+{
+        return LG_INTERLEAVE(a, b, 16);
+}
+#endif
+
 /* ---- transposes ----
  *
  * Interleaving row i with row i + half, for all i of the first half, rotates the bits of each element's (row, lane)

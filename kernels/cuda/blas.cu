@@ -106,7 +106,7 @@ lg_blas_answer lg_cuda_blas(lg_queue *q, const lg_gemm_args *given, bool bias)
 {
         lg_gemm_args g = *given;
         lg_blas_key key;
-        if (!lg_blas_make_key(q, &g, bias, &key))
+        if (!lg_is_float(g.dtype) || !lg_blas_make_key(q, &g, bias, &key))
                 return LG_BLAS_NOTHING;
         blas *b = open_blas(q);
         const lg_blas_plan *p = b ? lg_blas_plan_for(q, b->handle, &b->table, &key) : NULL;

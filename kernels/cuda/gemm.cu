@@ -1,4 +1,5 @@
-/* gemm.cu - matrix products: by cuBLASLt, or where it has no algorithm by a kernel with tiles in shared memory. */
+/* gemm.cu - matrix products: by cuBLASLt, or where it has no algorithm, as for integers, by a kernel with tiles in
+ * shared memory. */
 #include "blas.h"
 #include "rows.h"
 
@@ -11,6 +12,15 @@ template <typename H> static __device__ inline H relu_of(H x)
 }
 
 /* ---- products by an own kernel ---- */
+
+template <typename H> static __device__ inline H add_product(H sum, H a, H b)
+{
+        return sum + a * b;
+}
+static __device__ inline int64_t add_product(int64_t sum, int64_t a, int64_t b)
+{
+        return (int64_t)((uint64_t)sum + (uint64_t)a * (uint64_t)b);
+}
 
 /* Computes C, a tile of TILE x TILE elements per block, with the tiles of A and B in shared memory. */
 template <typename H> static __global__ void gemm_loop(lg_gemm_args g, int64_t batches, int64_t across, int64_t down)
@@ -34,12 +44,12 @@ template <typename H> static __global__ void gemm_loop(lg_gemm_args g, int64_t b
                                         : (H)0;
                         __syncthreads();
                         for (int l = 0; l < TILE; l++)
-                                sum += a[row * TILE + l] * b[l * TILE + column];
+                                sum = add_product(sum, a[row * TILE + l], b[l * TILE + column]);
                 }
                 if (i < g.m && j < g.n) {
                         int64_t at = batch * g.c_batch[0] + i * g.ldc + j;
-                        sum += g.beta ? lg_load<H>(g.c, g.dtype, at) : (H)0;
-                        sum += g.bias ? lg_load<H>(g.bias, g.dtype, j) : (H)0;
+                        sum = add_product(sum, g.beta ? lg_load<H>(g.c, g.dtype, at) : (H)0, (H)1);
+                        sum = add_product(sum, g.bias ? lg_load<H>(g.bias, g.dtype, j) : (H)0, (H)1);
                         lg_store<H>(g.c, g.dtype, at, g.relu ? relu_of(sum) : sum);
                 }
         }
@@ -54,8 +64,8 @@ static bool own_product(lg_queue *q, const lg_gemm_args *g)
 {
         int64_t batches = batches_of(g), across = (g->n + TILE - 1) / TILE, down = (g->m + TILE - 1) / TILE;
         int64_t blocks = batches * across * down;
-        return LG_WITH_FLOAT(g->dtype, lg_launch(q, "gemm", gemm_loop<H>, blocks < 65536 ? blocks : 65536, *g, batches,
-                                                 across, down));
+        return LG_WITH_COMPUTE(g->dtype, lg_launch(q, "gemm", gemm_loop<H>, blocks < 65536 ? blocks : 65536, *g,
+                                                   batches, across, down));
 }
 
 /* ---- bias and ReLU after the product ---- */
@@ -70,7 +80,7 @@ template <typename H> static __global__ void finish_rows(lg_gemm_args g, int64_t
                 int64_t at = row / g.m * g.c_batch[0] + row % g.m * g.ldc;
                 for (int64_t j = column; j < g.n; j += lanes) {
                         H v = keep ? lg_load<H>(g.c, g.dtype, at + j) : (H)0;
-                        v += g.bias ? lg_load<H>(g.bias, g.dtype, j) : (H)0;
+                        v = add_product(v, g.bias ? lg_load<H>(g.bias, g.dtype, j) : (H)0, (H)1);
                         lg_store<H>(g.c, g.dtype, at + j, g.relu ? relu_of(v) : v);
                 }
         }
@@ -128,7 +138,7 @@ static bool finish(lg_queue *q, const lg_gemm_args *g, bool bias, bool keep)
         while (shift < 8 && (int64_t)1 << shift < g->n)
                 shift++;
         unsigned blocks = lg_blocks(q, rows << shift);
-        return LG_WITH_FLOAT(g->dtype, lg_launch(q, "gemm (bias)", finish_rows<H>, blocks, left, rows, shift, keep));
+        return LG_WITH_COMPUTE(g->dtype, lg_launch(q, "gemm (bias)", finish_rows<H>, blocks, left, rows, shift, keep));
 }
 
 /* ---- the batch ---- */
@@ -285,7 +295,7 @@ static lg_gemm_args part_of(const lg_gemm_args *g, int64_t i, int64_t first, int
 extern "C" bool lg_cuda_gemm(lg_queue *q, const lg_gemm_args *given)
 {
         lg_gemm_args g = *given;
-        if (!lg_is_float(g.dtype))
+        if (g.dtype == LG_BOOL || (g.relu && !lg_is_float(g.dtype)))
                 return lg_queue_fail(q, LG_BROKEN, "gemm: no kernel for dtype %d", (int)g.dtype);
         int64_t batches = lg_count(g.batch_ndim, g.batch);
         if (batches == 0 || g.m == 0 || g.n == 0)

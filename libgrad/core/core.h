@@ -153,6 +153,7 @@ typedef enum lg__origin {
         LG__ORIGIN_SCATTER_REDUCE,
         LG__ORIGIN_INDEX_COPY,
         LG__ORIGIN_INDEX_REDUCE,
+        LG__ORIGIN_MAX_UNPOOL,
         LG__ORIGIN_TAKE, /* from here on, negative indices count from the end */
         LG__ORIGIN_PUT,
         LG__ORIGIN_INDEX_FILL,

@@ -167,6 +167,7 @@ static bool report_error(lg_ctx *c, const lg_device_error *f)
                                          [LG__ORIGIN_SCATTER_REDUCE] = "scatter_reduce",
                                          [LG__ORIGIN_INDEX_COPY] = "index_copy",
                                          [LG__ORIGIN_INDEX_REDUCE] = "index_reduce",
+                                         [LG__ORIGIN_MAX_UNPOOL] = "max_unpool",
                                          [LG__ORIGIN_TAKE] = "take",
                                          [LG__ORIGIN_PUT] = "put",
                                          [LG__ORIGIN_INDEX_FILL] = "index_fill",

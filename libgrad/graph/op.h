@@ -256,6 +256,8 @@ lg_tensor *lg__constant(const lg_tensor *x, double value);
 /* Returns true if t's values may be changed in place, else false and sets an error (inplace.c). The caller must then
  * increment the version of t's storage. */
 bool lg__may_change(const lg_tensor *t, const char *op, const char *argument);
+/* Checks the options max_norm, if it is given, and norm_type of embeddings. Sets an error if they make no sense. */
+bool lg__is_max_norm(lg_ctx *c, const char *op, double max_norm, double norm_type);
 /* Checks that `reduction` is valid for a loss; LG_BATCH_MEAN is valid only if batch_mean. Sets an error if not. */
 bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool batch_mean);
 /* Returns whether a derivative may change the gradient g in place: no other handle shares its storage, it is dense,

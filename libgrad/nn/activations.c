@@ -70,6 +70,22 @@ LAYER2(hardtanh, "Hardtanh", lg_hardtanh(x, n->a, n->b))
 LAYER2(threshold, "Threshold", lg_threshold(x, n->a, n->b))
 LAYER2(softplus, "Softplus", lg_softplus(x, n->a, n->b))
 
+typedef struct division {
+        int dim;
+        lg_shape sizes;
+} division;
+
+static lg_tensor *forward_unflatten(lg_module *m, lg_list inputs, void *user)
+{
+        const division *d = user;
+        return lg_unflatten(lg__module_input(m, inputs), d->dim, d->sizes);
+}
+
+lg_module *lg_nn_unflatten(lg_ctx *c, int dim, lg_shape sizes)
+{
+        return lg__module_with(c, "Unflatten", forward_unflatten, &(division){dim, sizes}, sizeof(division));
+}
+
 static lg_tensor *softmax_of_channels(lg_tensor *x)
 {
         const int n = x->at.shape.ndim;
@@ -105,6 +121,8 @@ lg_module *lg_nn_relu(lg_ctx *c)
 
 FORWARD(dropout, lg_dropout(x, n->a, .training = lg_is_training(m)))
 FORWARD(channels, lg_feature_dropout(x, n->a, .training = lg_is_training(m)))
+FORWARD(alpha, lg_alpha_dropout(x, n->a, .training = lg_is_training(m)))
+FORWARD(feature_alpha, lg_feature_alpha_dropout(x, n->a, .training = lg_is_training(m)))
 
 #define DROPOUT(name, type, forward)                                                                                   \
         lg_module *lg_nn_##name(lg_ctx *c, double p)                                                                   \
@@ -116,6 +134,8 @@ FORWARD(channels, lg_feature_dropout(x, n->a, .training = lg_is_training(m)))
 DROPOUT(dropout, "Dropout", forward_dropout)
 DROPOUT(dropout2d, "Dropout2d", forward_channels)
 DROPOUT(dropout3d, "Dropout3d", forward_channels)
+DROPOUT(alpha_dropout, "AlphaDropout", forward_alpha)
+DROPOUT(feature_alpha_dropout, "FeatureAlphaDropout", forward_feature_alpha)
 
 /* Computes PReLU: x where x > 0, else w x, with one weight for each channel (dimension 1 of x) or one for all. */
 static lg_tensor *compose_prelu(const lg__call *call)

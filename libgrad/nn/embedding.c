@@ -1,4 +1,5 @@
 /* embedding.c - Embedding and EmbeddingBag: look up rows of a table of weights by index. */
+#include "graph/op.h"
 #include "nn.h"
 
 typedef struct table {
@@ -7,13 +8,16 @@ typedef struct table {
         lg_device device;
         lg_bag_mode mode;         /* of bags */
         bool include_last_offset; /* of bags */
+        double max_norm, norm_type;
 } table;
 
 static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
 {
         const table *t = user;
         lg_tensor *x = lg__module_input(m, inputs);
-        return x ? lg_embedding(x, m->parts->tensor, .padding_idx = t->padding_idx) : NULL;
+        return x ? lg_embedding(x, m->parts->tensor, .padding_idx = t->padding_idx, .max_norm = t->max_norm,
+                                .norm_type = t->norm_type)
+                 : NULL;
 }
 
 static lg_tensor *forward_bags(lg_module *m, lg_list inputs, void *user)
@@ -30,7 +34,8 @@ static lg_tensor *forward_bags(lg_module *m, lg_list inputs, void *user)
                                                       : inputs.count == 3 ? inputs.items[2]
                                                                           : NULL,
                                 .mode = t->mode, .padding_idx = t->padding_idx,
-                                .include_last_offset = t->include_last_offset);
+                                .include_last_offset = t->include_last_offset, .max_norm = t->max_norm,
+                                .norm_type = t->norm_type);
 }
 
 static bool fill(lg_module *m, const void *options)
@@ -52,7 +57,7 @@ static lg_module *build(lg_ctx *c, const char *name, const char *type, lg_forwar
         if (index < -t->count || index >= t->count)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: padding_idx %lld is not a row; there are %lld", name,
                                 (long long)index, (long long)t->count);
-        if (!lg__module_dtype(c, name, t->dtype))
+        if (!lg__module_dtype(c, name, t->dtype) || !lg__is_max_norm(c, name, t->max_norm, t->norm_type))
                 return NULL;
         return lg__module_build(c, type, run, t, sizeof *t, fill, t);
 }
@@ -62,7 +67,7 @@ lg_module *lg_nn_embedding_with(lg_ctx *c, int64_t count, int64_t dim, const lg_
         lg_embedding_layer_options o;
         if (!lg__take(c, "lg_nn_embedding", options, &o, sizeof o))
                 return NULL;
-        const table t = {count, dim, o.padding_idx, o.dtype, o.device, LG_BAG_MEAN, false};
+        const table t = {count, dim, o.padding_idx, o.dtype, o.device, LG_BAG_MEAN, false, o.max_norm, o.norm_type};
         return build(c, "lg_nn_embedding", "Embedding", forward, &t);
 }
 
@@ -72,7 +77,8 @@ lg_module *lg_nn_embedding_bag_with(lg_ctx *c, int64_t count, int64_t dim,
         lg_embedding_bag_layer_options o;
         if (!lg__take(c, "lg_nn_embedding_bag", options, &o, sizeof o))
                 return NULL;
-        const table t = {count, dim, o.padding_idx, o.dtype, o.device, o.mode, o.include_last_offset};
+        const table t = {count,      dim,        o.padding_idx, o.dtype, o.device, o.mode, o.include_last_offset,
+                         o.max_norm, o.norm_type};
         if (o.mode != LG_BAG_MEAN && o.mode != LG_BAG_SUM && o.mode != LG_BAG_MAX)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_embedding_bag: there is no mode %d", (int)o.mode);
         return build(c, "lg_nn_embedding_bag", "EmbeddingBag", forward_bags, &t);

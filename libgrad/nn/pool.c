@@ -1,4 +1,4 @@
-/* pool.c - MaxPool, AvgPool, AdaptiveAvgPool and AdaptiveMaxPool of 1 to 3 dimensions, and padding: one op each. */
+/* pool.c - pooling, shuffling of pixels and channels, and padding: layers of one op each, without parameters. */
 #include <string.h>
 #include "nn.h"
 
@@ -40,7 +40,7 @@ POOLING(adaptive_avg_pool3d, "AdaptiveAvgPool3d", lg_adaptive_avg_pool3d_options
 POOLING(adaptive_max_pool2d, "AdaptiveMaxPool2d", lg_adaptive_avg_pool2d_options, .sizes = o.sizes)
 POOLING(adaptive_max_pool3d, "AdaptiveMaxPool3d", lg_adaptive_avg_pool3d_options, .sizes = o.sizes)
 
-#define SIGNALS(of, type)                                                                                              \
+#define ONE_NUMBER(of, type)                                                                                           \
         static lg_tensor *forward_##of(lg_module *m, lg_list inputs, void *user)                                       \
         {                                                                                                              \
                 lg_tensor *x = lg__module_input(m, inputs);                                                            \
@@ -50,8 +50,11 @@ POOLING(adaptive_max_pool3d, "AdaptiveMaxPool3d", lg_adaptive_avg_pool3d_options
         {                                                                                                              \
                 return lg__module_with(c, type, forward_##of, &size, sizeof size);                                     \
         }
-SIGNALS(adaptive_avg_pool1d, "AdaptiveAvgPool1d")
-SIGNALS(adaptive_max_pool1d, "AdaptiveMaxPool1d")
+ONE_NUMBER(adaptive_avg_pool1d, "AdaptiveAvgPool1d")
+ONE_NUMBER(adaptive_max_pool1d, "AdaptiveMaxPool1d")
+ONE_NUMBER(pixel_shuffle, "PixelShuffle")
+ONE_NUMBER(pixel_unshuffle, "PixelUnshuffle")
+ONE_NUMBER(channel_shuffle, "ChannelShuffle")
 
 typedef struct pad {
         lg_pad_options o;

@@ -1,4 +1,5 @@
-/* sequential.c - modules made of modules: Sequential, ModuleList, Residual (a block with a shortcut). */
+/* sequential.c - modules made of modules: Sequential, ModuleList, ModuleDict, Residual (a block with a shortcut); lists
+ * and dictionaries of parameters. */
 #include <string.h>
 #include "nn.h"
 
@@ -152,12 +153,18 @@ bool lg_recompute_every(lg_module *m, int64_t n)
         return true;
 }
 
-static lg_tensor *no_forward(lg_module *m, lg_list inputs, void *user)
-{
-        (void)inputs, (void)user;
-        return lg__fail(m->object.ctx, LG_ERR_STATE,
-                        "lg_forward: a ModuleList has no forward of its own; run its children: lg_child(list, i)");
-}
+/* The forwards of containers, which have none, and are known by them. */
+#define NO_FORWARD(name, use)                                                                                          \
+        static lg_tensor *name(lg_module *m, lg_list inputs, void *user)                                               \
+        {                                                                                                              \
+                (void)inputs, (void)user;                                                                              \
+                return lg__fail(m->object.ctx, LG_ERR_STATE, "lg_forward: a %s has no forward of its own; " use,       \
+                                m->type);                                                                              \
+        }
+NO_FORWARD(no_forward, "run its children: lg_child(list, i)")
+NO_FORWARD(no_forward_of_dict, "run its children: lg_child_named(dict, name)")
+NO_FORWARD(no_forward_of_numbered, "use its parameters: lg_parameter(list, name)")
+NO_FORWARD(no_forward_of_named, "use its parameters: lg_parameter(dict, name)")
 
 /* Adds the children up to LG_END to m, named "0", "1", ... If that fails, gives m up and returns NULL. */
 static lg_module *take_all(lg_module *m, const char *op, lg_module *const *children)
@@ -180,6 +187,39 @@ lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *children)
 lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children)
 {
         return take_all(lg__module_new(c, "ModuleList", no_forward), "lg_nn_module_list", children);
+}
+
+lg_module *lg_nn_module_dict(lg_ctx *c)
+{
+        return lg__module_new(c, "ModuleDict", no_forward_of_dict);
+}
+
+lg_module *lg_nn_parameter_dict(lg_ctx *c)
+{
+        return lg__module_new(c, "ParameterDict", no_forward_of_named);
+}
+
+lg_module *lg_nn_parameter_list_list(lg_ctx *c, lg_tensor *const *tensors)
+{
+        lg_module *m = lg__module_new(c, "ParameterList", no_forward_of_numbered);
+        for (int i = 0; m && tensors && tensors[i] != LG_END; i++)
+                if (!lg_module_append_parameter(m, tensors[i]))
+                        return lg__object_destroy(m);
+        return m;
+}
+
+lg_tensor *lg_module_append_parameter(lg_module *m, lg_tensor *t)
+{
+        if (!m || m->object.ctx->error || (t && !lg__check(t, "lg_module_append_parameter", "t")))
+                return NULL;
+        if (m->forward != no_forward_of_numbered)
+                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
+                                "lg_module_append_parameter: a %s has no numbered parameters; "
+                                "lg_module_add_parameter() takes a name",
+                                m->type);
+        char name[24];
+        snprintf(name, sizeof name, "%lld", (long long)lg_parameters(m).count);
+        return lg_module_add_parameter(m, name, t);
 }
 
 lg_module *lg_module_append(lg_module *m, lg_module *child)

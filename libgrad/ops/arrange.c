@@ -51,6 +51,9 @@ static lg_tensor *compose_rot90(const lg__call *call)
         if (plane.count != 2)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "rot90: dims has %d dimensions; a plane has 2",
                                 plane.count);
+        if (x->at.shape.ndim < 2)
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "rot90: x is %s; it has two dimensions at least",
+                                lg__tensor_text(x).s);
         if (!lg__dims(call->ctx, "rot90", &plane, x->at.shape.ndim))
                 return NULL;
         if (k == 0)

@@ -1,7 +1,9 @@
-/* dropout.c - drops elements or channels at random: y = x m, where m is 0 or 1 / (1 - p); dx = g m.
+/* dropout.c - drops elements or channels at random: y = x m, where m is 0 or 1 / (1 - p); dx = g m. Alpha dropout is
+ * made of the same m.
  *
  * The mask m is not stored: its random numbers are drawn again from the seed and offset in the attributes.
  */
+#include <math.h>
 #include <string.h>
 #include "dropout.h"
 
@@ -51,13 +53,24 @@ typedef struct request {
         const lg_dropout_options *options;
 } request;
 
-/* Returns ones of shape (N, C, 1, ...), in f64 if x is f64, else in f32. */
-static lg_tensor *channels_of(const lg_tensor *x)
+/* Returns ones of x's shape or, by channel, of shape (N, C, 1, ...), in f64 if x is f64, else in f32. */
+static lg_tensor *ones_of(const lg_tensor *x, bool by_channel)
 {
         lg_shape s = x->at.shape;
-        for (int i = 2; i < s.ndim; i++)
+        for (int i = 2; by_channel && i < s.ndim; i++)
                 s.size[i] = 1;
         return lg_ones(x->ctx, s, .dtype = x->at.dtype == LG_F64 ? LG_F64 : LG_F32, .device = x->storage->device->id);
+}
+
+#define SELU_LIMIT 1.7580993408473766 /* the product of SELU's scale and alpha: SELU(x) is above its negative */
+
+/* Returns x, dropped to SELU's limit, scaled and shifted so that mean 0 and variance 1 stay (Klambauer et al., 2017).
+ */
+static lg_tensor *alpha_dropped(lg_tensor *x, lg_tensor *m, double p)
+{
+        const double a = 1 / sqrt((SELU_LIMIT * SELU_LIMIT * p + 1) * (1 - p)), full = SELU_LIMIT * a * (1 - p);
+        lg_tensor *shift = lg_sub_scalar(lg_mul_scalar(m, full), full);
+        return lg_add(lg_mul(lg__widened(x), lg_mul_scalar(m, a * (1 - p))), shift);
 }
 
 /* Uses one block of the random generator for every four numbers; advances the generator only if the call succeeds. */
@@ -65,7 +78,8 @@ static lg_tensor *compose(const lg__call *call)
 {
         const request *r = call->attributes;
         const char *op = call->op->name;
-        const bool by_channel = call->op == LG__OP(feature_dropout);
+        const bool alpha = call->op == LG__OP(alpha_dropout) || call->op == LG__OP(feature_alpha_dropout);
+        const bool by_channel = call->op == LG__OP(feature_dropout) || call->op == LG__OP(feature_alpha_dropout);
         lg_random_state *random = &call->ctx->random;
         lg_tensor *x = call->in[0];
         lg_dropout_options o;
@@ -77,24 +91,30 @@ static lg_tensor *compose(const lg__call *call)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; it is (N, C, ...)", op, lg__tensor_text(x).s);
         if (!o.training || r->p == 0)
                 return x;
-        lg_tensor *from = by_channel ? channels_of(x) : x;
-        lg_tensor *y = lg__dropout(from, r->p, random->seed + call->ctx->rank_seed, random->counter);
-        if (by_channel)
-                y = lg_cast(lg_mul(x, y), x->at.dtype);
+        if (alpha && r->p == 1)
+                return lg_mul_scalar(x, 0);
+        lg_tensor *from = by_channel || alpha ? ones_of(x, by_channel) : x;
+        lg_tensor *y = from ? lg__dropout(from, r->p, random->seed + call->ctx->rank_seed, random->counter) : NULL;
+        if (by_channel || alpha)
+                y = lg_cast(alpha ? alpha_dropped(x, y, r->p) : lg_mul(x, y), x->at.dtype);
         if (y)
                 random->counter += (uint64_t)(lg__shape_numel(from->at.shape) + 3) / 4;
         return y;
 }
 
 static const lg__op composite = {.name = "dropout", .compose = compose, LG__OPERANDS({"x", LG__FLOAT})};
-LG__DEFINE(feature_dropout, .compose = compose, LG__OPERANDS({"x", LG__FLOAT}))
 
 lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options)
 {
         return lg__apply1(&composite, x, &(request){p, options});
 }
 
-lg_tensor *lg_feature_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options)
-{
-        return LG__APPLY(feature_dropout, (&(request){p, options}), x);
-}
+#define DROPOUT(of)                                                                                                    \
+        LG__DEFINE(of, .compose = compose, LG__OPERANDS({"x", LG__FLOAT}))                                             \
+        lg_tensor *lg_##of##_with(lg_tensor *x, double p, const lg_dropout_options *options)                           \
+        {                                                                                                              \
+                return LG__APPLY(of, (&(request){p, options}), x);                                                     \
+        }
+DROPOUT(feature_dropout)
+DROPOUT(alpha_dropout)
+DROPOUT(feature_alpha_dropout)

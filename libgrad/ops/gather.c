@@ -4,7 +4,8 @@
  * Let q(p) be position p with its coordinate in dimension dim replaced by index[p]. gather: y[p] = x[q(p)]; dx =
  * scatter_add of g into zeros. scatter_add: y = x, then y[q(p)] += src[p]; dx = g, dsrc[p] = g[q(p)], and 0 where src
  * extends beyond the index. scatter: y = x, then y[q(p)] = src[p]; dx = g, and 0 at each q(p), dsrc[p] = g[q(p)] where
- * src[p] is what was written last, else 0. scatter_extreme: y[q(p)] is the maximum or minimum of itself and src[p], and
+ * src[p] is what was written last, else 0, except for max_unpool, whose equal indices are of equal elements: as in
+ * PyTorch, each gets g[q(p)]. scatter_extreme: y[q(p)] is the maximum or minimum of itself and src[p], and
  * the elements that equal it share g evenly. index_select and index_add repeat a 1-d index over all other dimensions.
  */
 #include <string.h>
@@ -210,8 +211,9 @@ static bool vjp_scatter(lg__vjp *v)
                 v->grad_in[0] = LG__APPLY(scatter, a, g, zeros, index);
         }
         if (v->needs[1]) {
-                lg_tensor *last = is_last(a, index, lg__input_shape(v, 0));
-                lg_tensor *picked = lg_where(last, LG__APPLY(gather, a, g, index), zero);
+                lg_tensor *picked = LG__APPLY(gather, a, g, index);
+                if (a->origin != LG__ORIGIN_MAX_UNPOOL)
+                        picked = lg_where(is_last(a, index, lg__input_shape(v, 0)), picked, zero);
                 v->grad_in[1] = extended(picked, lg__input_shape(v, 1));
         }
         return (!v->needs[0] || v->grad_in[0]) && (!v->needs[1] || v->grad_in[1]);
@@ -251,6 +253,18 @@ lg_tensor *lg__scatter_extreme(lg_tensor *x, int dim, lg_tensor *index, lg_tenso
                          index);
 }
 
+bool lg__scatter_rows(lg_tensor *x, lg_tensor *index, lg_tensor *src, lg__origin origin)
+{
+        const gather_attributes a = {.origin = origin};
+        lg_tensor *all = lg_expand(lg_unsqueeze(index, 1), src->at.shape);
+        if (!all)
+                return false;
+        lg_gather_args k = kernel_args(&a, all, src, x, x);
+        k.mode = LG_PUT_SET;
+        x->storage->version++;
+        return LG__RUN(x->storage->device, "scatter", scatter, &k);
+}
+
 lg_tensor *lg_scatter(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src)
 {
         return lg__scatter(x, dim, index, src, LG__ORIGIN_SCATTER);
@@ -261,18 +275,19 @@ lg_tensor *lg_scatter(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src)
 lg_tensor *lg__expanded_index(const char *op, const lg_tensor *x, int *dim, lg_tensor *index, const lg_tensor *src)
 {
         lg_shape all = x->at.shape, one = {.ndim = all.ndim};
-        if ((*dim = lg__dim(x->ctx, op, *dim, all.ndim)) < 0)
+        if ((*dim = lg__scalar_dim(x->ctx, op, *dim, all.ndim)) < 0)
                 return NULL;
-        if (index->at.shape.ndim != 1)
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: index is %s, not of one dimension", op,
-                                lg__tensor_text(index).s);
+        const int64_t count = index->at.shape.ndim ? index->at.shape.size[0] : 1;
+        if (index->at.shape.ndim > 1 || (!all.ndim && count != 1))
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: index is %s, not %s", op, lg__tensor_text(index).s,
+                                all.ndim ? "of one dimension" : "one index, for x is 0-d");
         for (int i = 0; i < one.ndim; i++)
                 one.size[i] = 1;
-        one.size[*dim] = all.size[*dim] = index->at.shape.size[0];
+        if (all.ndim)
+                one.size[*dim] = all.size[*dim] = count;
         if (src && !lg__shape_equal(src->at.shape, all))
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: src is %s; for x %s and %lld indices it must be %s", op,
-                                lg__tensor_text(src).s, lg__tensor_text(x).s, (long long)all.size[*dim],
-                                lg__shape_text(all).s);
+                                lg__tensor_text(src).s, lg__tensor_text(x).s, (long long)count, lg__shape_text(all).s);
         return lg_expand(lg_reshape(index, one), all);
 }
 

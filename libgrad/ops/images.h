@@ -30,6 +30,24 @@ static inline lg_tensor *lg__as_images(const lg__call *call, int spaces)
         return n < most ? lg_unsqueeze(x, 0) : x;
 }
 
+/* Checks that no dimension of x (N, C, ...) but the batch is empty. A single image has a batch of 1. */
+static inline bool lg__has_pixels(const lg__call *call, const lg_tensor *x)
+{
+        bool any = true;
+        for (int i = 1; i < x->at.shape.ndim; i++)
+                any = any && x->at.shape.size[i];
+        return any || lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; no dimension but that of the batch may be empty",
+                               call->op->name, lg__tensor_text(call->in[0]).s);
+}
+
+/* Returns side d of those of `spaces` dimensions, which are `each` unless they are given: 0 is the first one. */
+static inline int64_t lg__side_of(int spaces, int d, lg_triple given, int64_t each)
+{
+        const lg_triple sides = lg__sides(given, each);
+        d += 3 - spaces;
+        return d == 0 ? sides.d : d == 1 ? sides.h : sides.w;
+}
+
 /* Returns the result y of a batch with the number of dimensions that input 0 had. */
 static inline lg_tensor *lg__as_given(const lg__call *call, lg_tensor *y, int spaces)
 {

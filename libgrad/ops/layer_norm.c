@@ -200,7 +200,7 @@ static lg_tensor *compose_normalize(const lg__call *call)
         if (!lg__take(call->ctx, "normalize", p->options, &o, sizeof o))
                 return NULL;
         const double eps = lg__option(o.eps, 1e-12), least = x->at.dtype == LG_F64 ? DBL_MIN : FLT_MIN;
-        const int dim = lg__dim(call->ctx, "normalize", (int)p->count, x->at.shape.ndim);
+        const int dim = lg__scalar_dim(call->ctx, "normalize", (int)p->count, x->at.shape.ndim);
         if (dim < 0 || !lg__norm_check_eps(call, eps))
                 return NULL;
         lg_tensor *wide = lg_cast(x, lg__norm_dtype(x));
@@ -219,7 +219,7 @@ static lg_tensor *compose_cosine_similarity(const lg__call *call)
         if (!lg__take(call->ctx, "cosine_similarity", p->options, &o, sizeof o) ||
             !lg__broadcast(call->ctx, "cosine_similarity", a->at.shape, b->at.shape, &shape))
                 return NULL;
-        const int dim = lg__dim(call->ctx, "cosine_similarity", (int)p->count, shape.ndim);
+        const int dim = lg__scalar_dim(call->ctx, "cosine_similarity", (int)p->count, shape.ndim);
         const double eps = lg__option(o.eps, 1e-8);
         if (dim < 0 || !lg__norm_check_eps(call, eps))
                 return NULL;

@@ -170,7 +170,7 @@ static bool vjp_matmul(lg__vjp *v)
 }
 
 LG__DEFINE(matmul, .flags = LG__PROMOTE, .autocast = LG__LOW,
-           LG__OPERANDS({"a", LG__FLOAT, .saved_for = LG__BY(1)}, {"b", LG__FLOAT, .saved_for = LG__BY(0)}),
+           LG__OPERANDS({"a", LG__NUMBER, .saved_for = LG__BY(1)}, {"b", LG__NUMBER, .saved_for = LG__BY(0)}),
            LG__RESULTS({"y"}), .infer = infer_matmul, .forward = forward_matmul, .vjp = vjp_matmul)
 
 /* Applies op, which takes x (m, n), to x (..., n) with the leading dimensions flattened, so that the result and the
@@ -202,10 +202,24 @@ static lg__text flatten_hint(const lg_tensor *x, const char *name, int64_t in)
         return hint;
 }
 
+/* Returns whether the inputs are all of float dtypes or all of others. */
+static bool are_alike(const lg__call *call)
+{
+        for (int i = 1; i < call->in_count; i++)
+                if (call->in[i] && lg__dtype_float(call->in[i]->at.dtype) != lg__dtype_float(call->in[0]->at.dtype))
+                        return lg__fail(call->ctx, LG_ERR_DTYPE,
+                                        "%s: %s is %s, but %s is %s; convert the integers with lg_cast()",
+                                        call->op->name, lg__operand_name(call->op, 0), lg__tensor_text(call->in[0]).s,
+                                        lg__operand_name(call->op, i), lg__tensor_text(call->in[i]).s);
+        return true;
+}
+
 static lg_tensor *compose_matmul(const lg__call *call)
 {
         lg_tensor *a = call->in[0], *b = call->in[1];
         const int an = a->at.shape.ndim, bn = b->at.shape.ndim;
+        if (!are_alike(call))
+                return NULL;
         if (an == 0 || bn == 0)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "matmul: %s is 0-d; use lg_mul()", an ? "b" : "a");
         const int64_t k = a->at.shape.size[an - 1], rows = b->at.shape.size[bn > 1 ? bn - 2 : 0];
@@ -229,7 +243,7 @@ static lg_tensor *compose_matmul(const lg__call *call)
 static const lg__op any_matmul = {.name = "matmul",
                                   .autocast = LG__LOW,
                                   .compose = compose_matmul,
-                                  LG__OPERANDS({"a", LG__FLOAT}, {"b", LG__FLOAT})};
+                                  LG__OPERANDS({"a", LG__NUMBER}, {"b", LG__NUMBER})};
 
 lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
 {
@@ -278,8 +292,8 @@ static bool vjp_linear_relu(lg__vjp *v)
 #define BY_ALL (LG__BY(0) | LG__BY(1) | LG__BY(2))
 #define LINEAR(of, saved)                                                                                              \
         LG__DEFINE(of, .flags = LG__PROMOTE, .autocast = LG__LOW,                                                      \
-                   LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(1)}, {"w", LG__FLOAT, .saved_for = LG__BY(0)},    \
-                                {"b", LG__FLOAT, LG__ROW_MAJOR, .optional = true}),                                    \
+                   LG__OPERANDS({"x", LG__NUMBER, .saved_for = LG__BY(1)}, {"w", LG__NUMBER, .saved_for = LG__BY(0)},  \
+                                {"b", LG__NUMBER, LG__ROW_MAJOR, .optional = true}),                                   \
                    LG__RESULTS({"y", .saved_for = saved}), .infer = infer_linear, .forward = forward_linear,           \
                    .vjp = vjp_##of)
 LINEAR(linear, 0)
@@ -349,6 +363,8 @@ lg_tensor *lg__grad_of_relu(lg__vjp *v, lg_tensor *g)
 static lg_tensor *compose_linear(const lg__call *call)
 {
         const lg_tensor *x = call->in[0], *w = call->in[1], *b = call->in[2];
+        if (!are_alike(call))
+                return NULL;
         if (x->at.shape.ndim == 0)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: x is 0-d; it takes (..., in)");
         if (w->at.shape.ndim != 2)
@@ -367,10 +383,11 @@ static lg_tensor *compose_linear(const lg__call *call)
         return by_rows(call->attributes, call->in[0], call->in[1], call->in[2]);
 }
 
-static const lg__op any_linear = {.name = "linear",
-                                  .autocast = LG__LOW,
-                                  .compose = compose_linear,
-                                  LG__OPERANDS({"x", LG__FLOAT}, {"w", LG__FLOAT}, {"b", LG__FLOAT, .optional = true})};
+static const lg__op any_linear = {
+        .name = "linear",
+        .autocast = LG__LOW,
+        .compose = compose_linear,
+        LG__OPERANDS({"x", LG__NUMBER}, {"w", LG__NUMBER}, {"b", LG__NUMBER, .optional = true})};
 
 lg_tensor *lg_linear(lg_tensor *x, lg_tensor *w, lg_tensor *b)
 {

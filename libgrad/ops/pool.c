@@ -1,12 +1,15 @@
-/* pool.c - max and average pooling over windows of signals, images and volumes.
+/* pool.c - max, average and L^p pooling over windows of signals, images and volumes.
  *
  * max_pool2d also returns the indices of the maxima: dx = max_pool2d_grad(g, indices), which adds g at these indices
  * and has the derivative max_pool2d_pick(v, indices), the values at these indices. avg_pool2d is linear: dx =
  * avg_pool2d_grad(g), which distributes g over the windows; each is the other's derivative. Images have channels-last
  * layout.
  *
+ * L^p pooling is the p-th root of the average of p-th powers, times the size of the kernel.
+ *
  * Windows of volumes are pooled twice: each slice (H, W), then the slices along D, as images of D rows of H W pixels.
  */
+#include <math.h>
 #include "images.h"
 
 #define POOL_FIELDS(FIELD)                                                                                             \
@@ -98,6 +101,7 @@ typedef struct arguments {
         bool (*read)(const lg__call *call, const void *options, pool_options *ret);
         int spaces; /* number of spatial dimensions */
         bool max, adaptive;
+        double p; /* of L^p pooling; else 0 */
 } arguments;
 
 /* Returns side d (0 to 2: depth, height, width) of an option: `given` if it is, else `each`, else `otherwise`. Sides
@@ -133,16 +137,6 @@ static bool output_size(const lg__call *call, lg__side *s, bool ceil_mode)
         if (ceil_mode && (s->out - 1) * s->stride >= s->in + s->padding)
                 s->out--;
         return true;
-}
-
-/* Checks that no dimension of x (N, C, ...) but the batch is empty. A single image has a batch of 1. */
-static bool has_pixels(const lg__call *call, const lg_tensor *x)
-{
-        bool any = true;
-        for (int i = 1; i < x->at.shape.ndim; i++)
-                any = any && x->at.shape.size[i];
-        return any || lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; no dimension but that of the batch may be empty",
-                               call->op->name, lg__tensor_text(call->in[0]).s);
 }
 
 static bool window_of(const lg__call *call, int d, const pool_options *o, lg__side *s)
@@ -261,6 +255,13 @@ static lg_tensor *pool_volumes(const lg__call *call, lg_tensor *x, const pool_at
         return lg_cast(lg_reshape(y, LG_SHAPE(n, c, depth->out, out[0], out[1])), dtype);
 }
 
+/* Returns the p-th root of y times the size of the kernel; the derivative is 0 where y is 0, as PyTorch's is. */
+static lg_tensor *root_of(lg_tensor *y, double p, double kernel)
+{
+        y = lg_mul(lg_sign(y), lg_relu(lg_abs(y)));
+        return lg_pow_scalar(lg_mul_scalar(y, kernel), 1 / p);
+}
+
 static lg_tensor *compose(const lg__call *call)
 {
         const arguments *p = call->attributes;
@@ -268,11 +269,15 @@ static lg_tensor *compose(const lg__call *call)
         pool_options o;
         lg__side depth = {0};
         lg_tensor *x = lg__as_images(call, p->spaces), *index = NULL;
-        if (!x || ((p->max || !p->adaptive) && !has_pixels(call, x)) || !p->read(call, p->options, &o) ||
+        if (!x || ((p->max || !p->adaptive) && !lg__has_pixels(call, x)) || !p->read(call, p->options, &o) ||
             !windows_of(call, x, &o, &a, &depth) || !plane_fits(call, a.at.in[0], a.at.in[1]))
                 return NULL;
         lg_tensor **const wanted = o.indices ? &index : NULL;
+        const lg_dtype dtype = x->at.dtype;
+        x = p->p ? lg_pow_scalar(lg__widened(x), p->p) : x;
         lg_tensor *y = p->spaces == 3 ? pool_volumes(call, x, &a, &depth, wanted) : pool_images(x, p->max, &a, wanted);
+        if (p->p)
+                y = lg_cast(root_of(y, p->p, (double)(a.at.kernel[0] * a.at.kernel[1]) * (double)depth.kernel), dtype);
         index = index ? lg__as_given(call, index, p->spaces) : NULL;
         y = y && (index || !wanted) ? lg__as_given(call, y, p->spaces) : NULL;
         if (y && wanted)
@@ -288,7 +293,13 @@ static lg_tensor *compose(const lg__call *call)
 #define COUNTED .no_count_padding = o.no_count_padding
 #define IS(...) __VA_ARGS__
 #define POOLING(linkage, of, op, is, ...)                                                                              \
-        linkage const lg__op op = {.name = #of, .compose = compose, LG__OPERANDS({"x", LG__FLOAT})};                   \
+        READING(linkage, of, op, LG__AS_IT_IS, __VA_ARGS__)                                                            \
+        lg_tensor *lg_##of##_with(lg_tensor *x, int64_t size, const lg_##of##_options *options)                        \
+        {                                                                                                              \
+                return lg__apply1(&(op), x, &(arguments){size, options, read_##of, is});                               \
+        }
+#define READING(linkage, of, op, cast, ...)                                                                            \
+        linkage const lg__op op = {.name = #of, .autocast = cast, .compose = compose, LG__OPERANDS({"x", LG__FLOAT})}; \
         static bool read_##of(const lg__call *call, const void *options, pool_options *ret)                            \
         {                                                                                                              \
                 lg_##of##_options o;                                                                                   \
@@ -296,10 +307,6 @@ static lg_tensor *compose(const lg__call *call)
                         return false;                                                                                  \
                 *ret = (pool_options){__VA_ARGS__};                                                                    \
                 return true;                                                                                           \
-        }                                                                                                              \
-        lg_tensor *lg_##of##_with(lg_tensor *x, int64_t size, const lg_##of##_options *options)                        \
-        {                                                                                                              \
-                return lg__apply1(&(op), x, &(arguments){size, options, read_##of, is});                               \
         }
 POOLING(static, max_pool2d, any_max_pool2d, IS(2, .max = true), WINDOWS, SIDES(lg__deepened), MAX,
         DILATED(lg__deepened))
@@ -316,6 +323,18 @@ POOLING(, adaptive_max_pool1d, lg__op_adaptive_max_pool1d, ADAPTIVE_MAX(1), .ind
 POOLING(, adaptive_max_pool2d, lg__op_adaptive_max_pool2d, ADAPTIVE_MAX(2), .sizes = lg__deepened(o.sizes),
         .indices = o.indices)
 POOLING(, adaptive_max_pool3d, lg__op_adaptive_max_pool3d, ADAPTIVE_MAX(3), .sizes = o.sizes, .indices = o.indices)
+
+#define LP(of, dims, ...)                                                                                              \
+        READING(, of, lg__op_##of, LG__F32, .stride = o.stride, .ceil_mode = o.ceil_mode, __VA_ARGS__)                 \
+        lg_tensor *lg_##of##_with(lg_tensor *x, double p, int64_t size, const lg_##of##_options *options)              \
+        {                                                                                                              \
+                if (isfinite(p) && p != 0)                                                                             \
+                        return LG__APPLY(of, (&(arguments){size, options, read_##of, dims, .p = p}), x);               \
+                return lg__fail(lg__ctx_of(x), LG_ERR_ARGUMENT, #of ": p is %g; it is finite and not 0", p);           \
+        }
+LP(lp_pool1d, 1, .divisor = 0)
+LP(lp_pool2d, 2, .kernels = lg__deepened(o.kernels), .strides = lg__deepened(o.strides))
+LP(lp_pool3d, 3, .kernels = o.kernels, .strides = o.strides)
 
 static bool read_nothing(const lg__call *call, const void *options, pool_options *ret)
 {

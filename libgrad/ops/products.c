@@ -29,7 +29,9 @@ static bool take_pairs(const lg__call *call, lg_dims *a, lg_dims *b)
                         "not given with them",
                         a->count, b->count);
         if (a->count)
-                return lg__dims(call->ctx, "tensordot", a, in_a) && lg__dims(call->ctx, "tensordot", b, in_b);
+                return lg__dim(call->ctx, "tensordot", a->dim[0], in_a) >= 0 &&
+                       lg__dim(call->ctx, "tensordot", b->dim[0], in_b) >= 0 &&
+                       lg__dims(call->ctx, "tensordot", a, in_a) && lg__dims(call->ctx, "tensordot", b, in_b);
         if (count < 0 || count > in_a || count > in_b)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "tensordot: count is %lld, but a is %s and b is %s",
                                 (long long)count, lg__tensor_text(call->in[0]).s, lg__tensor_text(call->in[1]).s);
@@ -196,7 +198,7 @@ static lg_tensor *compose_addmm(const lg__call *call)
         if (beta == 1 && alpha == 1 && in_a == 2 && in_b == 2 && x->at.shape.ndim == 1 && lg__dtype_float(dtype) &&
             x->at.shape.size[0] == to.size[1])
                 return lg_linear(lg_cast(a, dtype), lg_transpose(b, 0, 1), x);
-        lg_tensor *y = scaled(lg_matmul(lg__widened(a), lg__widened(b)), alpha);
+        lg_tensor *y = scaled(lg_matmul(lg__widened(lg_cast(a, dtype)), lg__widened(lg_cast(b, dtype))), alpha);
         return lg_cast(beta == 0 ? y : lg_add(scaled(lg__widened(x), beta), y), dtype);
 }
 

@@ -2,7 +2,8 @@
  *
  * The kernels gamma_draw and poisson_draw make each number of its parameter and of one uniform number, in f64, so that
  * a seed gives the same numbers in every layout. The derivative of a gamma variate y by its shape a is that of the
- * inverse of the distribution function (Figurnov et al., 2018), by the kernel gamma_slope: y + (a - detach(a)) slope.
+ * inverse of the distribution function (Figurnov et al., 2018), by the kernel gamma_slope, which has no
+ * derivative itself.
  */
 #include <float.h>
 #include "pointwise.h"
@@ -12,15 +13,50 @@ static lg_tensor *uniform_beside(const lg_tensor *x)
         return lg_uniform(x->ctx, 0, 1, x->at.shape, .dtype = LG_F64, .device = x->storage->device->id);
 }
 
+/* ---- samples of gamma distributions by their shape a: da = g slope(a, y) ---- */
+
+static bool forward_slope(lg__call *call)
+{
+        return lg__pointwise_run(LG_PW_gamma_slope, call->out[0], (lg_tensor *[LG_PW_INPUTS]){call->in[0], call->in[1]},
+                                 0, 0, "standard_gamma");
+}
+
+static bool vjp_slope(lg__vjp *v)
+{
+        return lg__fail(v->ctx, LG_ERR_STATE,
+                        "standard_gamma: samples have no second derivative by the shape parameter");
+}
+
+static const lg__op slope = {.name = "standard_gamma_grad",
+                             .forward = forward_slope,
+                             .vjp = vjp_slope,
+                             LG__OPERANDS({"x", LG__FLOAT}, {"y", LG__FLOAT}),
+                             LG__RESULTS({"slope"})};
+
+static bool forward_sample(lg__call *call)
+{
+        return lg__copy_values(call->out[0], call->in[1], "standard_gamma");
+}
+
+static bool vjp_sample(lg__vjp *v)
+{
+        lg_tensor *g = v->grad[0], *by = lg__apply2(&slope, lg_cast(v->in[0], LG_F64), v->in[1], NULL);
+        return (v->grad_in[0] = by ? lg_cast(lg_mul(lg__widened(g), by), g->at.dtype) : NULL) != NULL;
+}
+
+static const lg__op sample = {
+        .name = "standard_gamma",
+        .forward = forward_sample,
+        .vjp = vjp_sample,
+        LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(0)}, {"drawn", LG__FLOAT, .saved_for = LG__BY(0)}),
+        LG__RESULTS({"y"})};
+
 static lg_tensor *standard_gamma(lg_tensor *shape)
 {
         const lg_dtype d = shape->at.dtype;
         lg_tensor *a = lg_cast(lg_detach(shape), LG_F64), *u = a ? uniform_beside(a) : NULL;
         lg_tensor *drawn = u ? lg_maximum_scalar(lg_gamma_draw(a, u), d == LG_F64 ? DBL_MIN : (double)FLT_MIN) : NULL;
-        lg_tensor *y = drawn ? lg_cast(drawn, d) : NULL;
-        if (!y || !shape->node || !shape->ctx->recording)
-                return y;
-        return lg_add(y, lg_mul(lg_sub(shape, lg_detach(shape)), lg_cast(lg_gamma_slope(a, drawn), d)));
+        return drawn ? lg__apply2(&sample, shape, drawn, NULL) : NULL;
 }
 
 static lg_tensor *poisson(lg_tensor *rate)

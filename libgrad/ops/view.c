@@ -139,16 +139,14 @@ static lg_tensor *compose_flatten(const lg__call *call)
         lg_flatten_options o;
         if (!lg__take(call->ctx, "flatten", call->attributes, &o, sizeof o))
                 return NULL;
-        if (s.ndim == 0)
-                return reshape(call, LG_SHAPE(1));
-        const int first = lg__dim(call->ctx, "flatten", o.start_dim, s.ndim);
-        const int last = first < 0 ? -1 : lg__dim(call->ctx, "flatten", lg__whole_option(o.end_dim, -1), s.ndim);
+        const int first = lg__scalar_dim(call->ctx, "flatten", o.start_dim, s.ndim);
+        const int last = first < 0 ? -1 : lg__scalar_dim(call->ctx, "flatten", lg__whole_option(o.end_dim, -1), s.ndim);
         if (last < 0)
                 return NULL;
         if (last < first)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "flatten: end_dim %d lies before start_dim %d", last,
                                 first);
-        lg_shape to = LG_SHAPE_0D;
+        lg_shape to = s.ndim ? LG_SHAPE_0D : LG_SHAPE(1);
         for (int i = 0; i < s.ndim; i++)
                 if (i > first && i <= last)
                         to.size[to.ndim - 1] *= s.size[i];
@@ -172,7 +170,7 @@ static lg_tensor *compose_squeeze(const lg__call *call)
         if (dims->count < 0 || dims->count > LG_MAX_DIMS)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "squeeze: a set of %d dimensions", dims->count);
         for (int i = 0; i < dims->count; i++) {
-                const int d = lg__dim(call->ctx, "squeeze", dims->dim[i], s.ndim);
+                const int d = lg__scalar_dim(call->ctx, "squeeze", dims->dim[i], s.ndim);
                 if (d < 0)
                         return NULL;
                 chosen |= 1u << d;
@@ -242,8 +240,8 @@ lg_tensor *lg_permute(lg_tensor *x, lg_dims order)
 static lg_tensor *compose_transpose(const lg__call *call)
 {
         const int ndim = call->in[0]->at.shape.ndim, *pair = call->attributes;
-        const int a = lg__dim(call->ctx, "transpose", pair[0], ndim);
-        const int b = a < 0 ? -1 : lg__dim(call->ctx, "transpose", pair[1], ndim);
+        const int a = lg__scalar_dim(call->ctx, "transpose", pair[0], ndim);
+        const int b = a < 0 ? -1 : lg__scalar_dim(call->ctx, "transpose", pair[1], ndim);
         if (b < 0)
                 return NULL;
         lg_dims order = {.count = ndim};

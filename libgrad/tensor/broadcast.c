@@ -30,14 +30,25 @@ void lg__broadcast_strides(const lg__layout *t, lg_shape shape, int64_t strides[
         }
 }
 
-int lg__dim(lg_ctx *c, const char *op, int dim, int ndim)
+/* Returns dim as 0 to count - 1, or -1 with an error about a tensor of ndim dimensions. */
+static int dim_within(lg_ctx *c, const char *op, int dim, int count, int ndim)
 {
-        int i = dim < 0 ? dim + ndim : dim;
-        if (i >= 0 && i < ndim)
+        int i = dim < 0 ? dim + count : dim;
+        if (i >= 0 && i < count)
                 return i;
         lg__fail(c, LG_ERR_ARGUMENT, "%s: there is no dimension %d in a tensor of %d dimension%s", op, dim, ndim,
                  ndim == 1 ? "" : "s");
         return -1;
+}
+
+int lg__dim(lg_ctx *c, const char *op, int dim, int ndim)
+{
+        return dim_within(c, op, dim, ndim, ndim);
+}
+
+int lg__scalar_dim(lg_ctx *c, const char *op, int dim, int ndim)
+{
+        return dim_within(c, op, dim, ndim ? ndim : 1, ndim);
 }
 
 bool lg__dims(lg_ctx *c, const char *op, lg_dims *dims, int ndim)
@@ -49,7 +60,7 @@ bool lg__dims(lg_ctx *c, const char *op, lg_dims *dims, int ndim)
         if (all)
                 dims->count = ndim;
         for (int i = 0; i < dims->count; i++) {
-                const int d = all ? i : lg__dim(c, op, dims->dim[i], ndim);
+                const int d = all ? i : lg__scalar_dim(c, op, dims->dim[i], ndim);
                 if (d < 0)
                         return false;
                 if (seen >> d & 1)
@@ -57,15 +68,13 @@ bool lg__dims(lg_ctx *c, const char *op, lg_dims *dims, int ndim)
                 seen |= 1u << d;
                 dims->dim[i] = d;
         }
+        dims->count = ndim ? dims->count : 0;
         return true;
 }
 
 int lg__line_dim(const lg_tensor *x, const char *op, int dim)
 {
-        if (!lg__check(x, op, "x"))
-                return -1;
-        int ndim = x->at.shape.ndim;
-        return lg__dim(x->ctx, op, dim, ndim ? ndim : 1);
+        return lg__check(x, op, "x") ? lg__scalar_dim(x->ctx, op, dim, x->at.shape.ndim) : -1;
 }
 
 void lg__split(lg_shape s, int dim, int64_t *ret_outer, int64_t *ret_n, int64_t *ret_inner)

@@ -218,9 +218,12 @@ void lg__scope_outermost(lg_ctx *c);
 bool lg__broadcast(lg_ctx *c, const char *op, lg_shape a, lg_shape b, lg_shape *ret);
 /* Returns dim as 0 to ndim - 1; negative numbers count from the end. Returns -1 and sets LG_ERR_ARGUMENT if invalid. */
 int lg__dim(lg_ctx *c, const char *op, int dim, int ndim);
-/* Converts a set of dimensions in place, like lg__dim(). An empty set becomes all; repeated dimensions are an error. */
+/* Returns dim like lg__dim(); a 0-d tensor has a dimension of size 1, 0 or -1, as in PyTorch. */
+int lg__scalar_dim(lg_ctx *c, const char *op, int dim, int ndim);
+/* Converts a set of dimensions in place, like lg__scalar_dim(). An empty set becomes all, that of a 0-d tensor empty;
+ * repeated dimensions are an error. */
 bool lg__dims(lg_ctx *c, const char *op, lg_dims *dims, int ndim);
-/* Checks x and converts dim like lg__dim(); a 0-d tensor counts as one dimension of size 1. */
+/* Checks x and converts dim like lg__scalar_dim(). */
 int lg__line_dim(const lg_tensor *x, const char *op, int dim);
 /* Splits a shape around dimension dim: the product of the sizes before dim, the size of dim, the product after dim. A
  * 0-d shape gives 1, 1, 1. */

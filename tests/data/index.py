@@ -31,6 +31,17 @@ show("embedding", embedding, M)
 show("embedding_padding", lambda x: F.embedding(i64(2, 3, top=4), x, padding_idx=2), M)
 show("embedding_padding_zero", lambda x: F.embedding(i64(2, 3, top=4), x, padding_idx=0), M)
 show("embedding_padding_end", lambda x: F.embedding(i64(2, 3, top=4), x, padding_idx=-1), M)
+
+
+def limited(i, x, **options):
+    return torch.cat([F.embedding(i, x, **options).reshape(6, 5), x])
+
+
+show("embedding_max_norm", lambda x: limited(i64(2, 3, top=4), x, max_norm=1.5), M)
+show("embedding_bag_max_norm", lambda x: torch.cat([F.embedding_bag(i64(2, 3, top=4), x, max_norm=1.5, mode="sum"), x]), M)
+show("embedding_max_norm_1", lambda x: limited(i64(2, 3, top=3), x, max_norm=2.5, norm_type=1.0), M)
+show("embedding_max_norm_far", lambda x: limited(i64(2, 3, top=4), x, max_norm=1.2, norm_type=float("inf")), M)
+show("embedding_max_norm_zero", lambda x: limited(i64(2, 3, top=2), x, max_norm=0.0), M)
 show("one_hot", lambda x: x @ F.one_hot(i64(5, top=7), 7).double(), M)
 show("masked_fill", lambda x: x.masked_fill(i64(3, 1, top=2) == 1, -4.5), B)
 show("masked_fill_wide", lambda x: x.masked_fill(i64(2, 1, 5, top=3) == 1, 2), M)

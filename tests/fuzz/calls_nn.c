@@ -37,7 +37,7 @@ void call_layer(vm *m)
                 take(m, lg_nn_embedding_with(c, in, out, HAND(m, e)));
                 return;
         case 2:
-                take(m, lg_nn_flatten(c));
+                take(m, flag(m) ? lg_nn_flatten(c) : lg_nn_parameter_list(c));
                 return;
         case 3:
                 p.dtype = float_dtype(m);
@@ -46,6 +46,12 @@ void call_layer(vm *m)
                 return;
         case 4:
                 take(m, lg_nn_multihead_attention(c, in, size(m), .kv_heads = size(m), .batch_first = flag(m)));
+                return;
+        case 6:
+                out = size(m);
+                take(m, flag(m) ? lg_nn_bilinear_with(c, in, in, out, HAND(m, l))
+                                : lg_nn_adaptive_log_softmax(c, in, out, LG_INTS(size(m), size(m)),
+                                                             .div_value = number(m), .head_bias = flag(m)));
                 return;
         case 5:
                 take(m, lg_nn_lstm(c, in, size(m), .layers = size(m) % 4, .batch_first = flag(m),
@@ -321,7 +327,16 @@ void call_module_parameter(vm *m)
 {
         lg_module *a = module(m);
         lg_tensor *t = tensor(m);
-        give(m, flag(m) ? lg_module_add_parameter(a, name(m), t) : lg_module_add_buffer(a, name(m), t));
+        switch (byte(m) % 3) {
+        case 0:
+                give(m, lg_module_append_parameter(a, t));
+                return;
+        case 1:
+                give(m, lg_module_add_parameter(a, name(m), t));
+                return;
+        default:
+                give(m, lg_module_add_buffer(a, name(m), t));
+        }
 }
 
 void call_forward(vm *m)

@@ -21,7 +21,7 @@ OTHERS = {
     'calls_ops.c': 'lg_interpolate_with lg_grid_sample_with lg_einsum',
     'calls_make.c': 'lg_from_with lg_borrow_with lg_keep lg_escape',
     'calls_graph.c': 'lg_custom_with lg_grad_with lg_vjp_with lg_jvp_with lg_jacobian_with lg_hessian_with lg_hvp_with lg_grad_per_sample_with lg_set_requires_grad lg_grad_of lg_detach',
-    'calls_nn.c': 'lg_forward_list lg_forward_params_list lg_recompute_list lg_parameter lg_buffer lg_module_add_parameter lg_module_add_buffer',
+    'calls_nn.c': 'lg_forward_list lg_forward_params_list lg_recompute_list lg_parameter lg_buffer lg_module_add_parameter lg_module_append_parameter lg_module_add_buffer',
     'calls_train.c': 'lg_scaler_scale',
     'calls_group.c': 'lg_all_reduce_with lg_all_gather lg_reduce_scatter_with lg_broadcast lg_send lg_receive',
     'calls_dlpack.c': 'lg_from_dlpack',
@@ -32,6 +32,7 @@ OTHERS = {
 SELDOM = set('''lg_conv2d_with lg_conv1d_with lg_conv_transpose2d_with lg_conv_transpose1d_with lg_conv3d_with
     lg_conv_transpose3d_with lg_rotary_with lg_ctc_with
     lg_bincount_with lg_put_with lg_index lg_index_put_with lg_run_attention_with lg_run_encoder_with lg_run_decoder_with lg_run_transformer_with lg_run_rnn_with
+    lg_max_unpool1d_with lg_max_unpool3d_with lg_fractional_max_pool3d_with lg_fold_with
     lg_baddbmm_with lg_bilinear lg_index_copy lg_affine_grid_with'''.split())
 
 
@@ -39,7 +40,8 @@ def options(name, members):
     """A function that draws options; *ret is what a member of type lg_tensor ** points to, where that is given."""
     lines = [f'        if (given >> {i} & 1)\n                o.{member} = {"ret" if kind == "lg_tensor **" else DRAWN[kind]};'
              for i, (kind, member) in enumerate(members)]
-    return f'static {name} draw_{name}(vm *m, lg_tensor **ret)\n{{\n        {name} o = {{.size_ = sizeof o}};\n' \
+    room = '        static double room_of_shares[4];\n' if any(kind == 'lg_numbers' for kind, _ in members) else ''
+    return f'static {name} draw_{name}(vm *m, lg_tensor **ret)\n{{\n{room}        {name} o = {{.size_ = sizeof o}};\n' \
         f'        const unsigned given = byte(m){" | byte(m) << 8" if len(members) > 8 else ""};\n        (void)ret;\n' \
         + '\n'.join(lines) + '\n        return o;\n}\n'
 

@@ -69,6 +69,7 @@ OPTIONAL = {
     'lg_layer_norm_with.w', 'lg_layer_norm_with.b', 'lg_group_norm_with.w', 'lg_group_norm_with.b', 'lg_instance_norm_with.w',
     'lg_instance_norm_with.b', 'lg_rms_norm_with.w', 'lg_on_message.fn', 'lg_set_trace_with.fn', 'lg_system_free.p', 'lg_memory_stats_with.ret',
     'lg_try_all_cuda.ret', 'lg_set_error.format', 'lg_nn_sequential_list.children', 'lg_nn_module_list_list.children',
+    'lg_nn_parameter_list_list.tensors',
     'lg_transforms_list.parts', 'lg_names_free.names', 'lg_has_child.path',
 }
 # Lists in which NULL stands for something.
