@@ -383,6 +383,9 @@ typedef struct lg_device_api {
         const lg_kernels *kernels;
         bool weights_last;            /* convolutions take weights with channels last, which is faster on this device */
         const lg_device_links *links; /* links with devices of other processes; NULL: unsupported */
+        /* Returns how many bytes a recurrent layer keeps for its derivative in a format of the device's own; 0: none,
+         * but gates and cells (recurrent.h). NULL: always 0. Of a's pointers it reads only which are NULL. */
+        int64_t (*recurrent_reserve)(lg_queue *q, const lg_recurrent_args *a);
 } lg_device_api;
 
 /* Returns the CPU device, with the kernels of the best instruction set that this machine supports. */

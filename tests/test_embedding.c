@@ -8,12 +8,19 @@ static lg_tensor *limited(lg_tensor *index, lg_tensor *x, double max_norm, doubl
         return lg_cat(LG_LIST(lg_reshape(y, LG_SHAPE(6, 5)), x), 0);
 }
 
+static lg_tensor *limited_bags(lg_tensor *index, lg_tensor *x)
+{
+        lg_tensor *y = lg_embedding_bag(index, x, .max_norm = 1.5, .mode = LG_BAG_SUM);
+        return lg_cat(LG_LIST(y, x), 0);
+}
+
 #define ROWS(ROW)                                                                                                      \
         ROW(embedding, lg_embedding(I64(4, 2, 3), x), 4, 5)                                                            \
         ROW(embedding_padding, lg_embedding(I64(4, 2, 3), x, .padding_idx = 2), 4, 5)                                  \
         ROW(embedding_padding_zero, lg_embedding(I64(4, 2, 3), x, .padding_idx = LG_ZERO_INT), 4, 5)                   \
         ROW(embedding_padding_end, lg_embedding(I64(4, 2, 3), x, .padding_idx = -1), 4, 5)                             \
         ROW(embedding_max_norm, limited(I64(4, 2, 3), x, 1.5, 0), 4, 5)                                                \
+        ROW(embedding_bag_max_norm, limited_bags(I64(4, 2, 3), x), 4, 5)                                               \
         ROW(embedding_max_norm_1, limited(I64(3, 2, 3), x, 2.5, 1), 4, 5)                                              \
         ROW(embedding_max_norm_far, limited(I64(4, 2, 3), x, 1.2, LG_INFINITY), 4, 5)                                  \
         ROW(embedding_max_norm_zero, limited(I64(2, 2, 3), x, LG_ZERO, 0), 4, 5)                                       \
@@ -80,6 +87,11 @@ TEST_CASE(rows_of_limited_norm)
         assert_fails(c, lg_embedding(i, w, .max_norm = -1), LG_ERR_ARGUMENT, "embedding: max_norm is -1");
         assert_fails(c, lg_embedding(i, w, .max_norm = NAN), LG_ERR_ARGUMENT, "embedding: max_norm is nan");
         assert_fails(c, lg_embedding(i, w, .max_norm = 1, .norm_type = -2), LG_ERR_ARGUMENT, "norm_type -2");
+        assert_fails(c, lg_embedding_bag(lg_reshape(i, LG_SHAPE(1, 1)), w, .max_norm = -1), LG_ERR_ARGUMENT,
+                     "embedding_bag: max_norm is -1");
+        lg_module *m = lg_nn_embedding_bag(c, 3, 2, .max_norm = 0.5, .mode = LG_BAG_SUM);
+        drop(lg_forward(m, lg_reshape(LIST64(0, 1, 2), LG_SHAPE(1, 3))));
+        assert_true(lg_item(lg_amax(lg_norm(lg_parameter(m, "weight"), .dims = LG_DIMS(1)))) <= 0.5 + 1e-6);
         assert_fails(c, lg_nn_embedding(c, 3, 2, .max_norm = -1), LG_ERR_ARGUMENT, "lg_nn_embedding: max_norm is -1");
         lg_tensor *y = lg_mul(leaf, leaf);
         drop(lg_embedding(i, leaf, .max_norm = 1));

@@ -34,6 +34,9 @@ static lg_tensor *zero(const lg_tensor *x, int ndim)
         ROW(norm_of_order_3, lg_norm(x, AS_DIMS, .p = 3), 1.5, 0)                                                      \
         ROW(logsumexp, lg_logsumexp(x, AS_DIMS), 1.5, 0)                                                               \
         ROW(count_nonzero, lg_count_nonzero(x, AS_DIMS), 1, 0)                                                         \
+        ROW(aminmax, lg_aminmax(x, &(lg_tensor *){NULL}, AS_DIMS), 1.5, 0)                                             \
+        ROW(var_mean, lg_var_mean(x, &(lg_tensor *){NULL}, AS_DIMS, .correction = LG_ZERO), 0, 0)                      \
+        ROW(nanquantile, lg_nanquantile(x, LG_NUMBERS(0.5), AS_DIMS), 1.5, 0)                                          \
         ROW(median, lg_median(x, AS_DIMS), 1.5, 0)                                                                     \
         ROW(nanmedian, lg_nanmedian(x, AS_DIMS), 1.5, 0)                                                               \
         ROW(quantile, lg_quantile(x, LG_NUMBERS(0.5), AS_DIMS), 1.5, 0)                                                \

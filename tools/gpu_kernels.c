@@ -131,6 +131,14 @@ static void make_comparison(work *w)
         w->bytes = (2 * width(w) + 1) * (double)w->size[0];
 }
 
+/* Makes integers of w's width, which is 4 bytes. */
+static void make_integers(work *w)
+{
+        make_two(w);
+        w->x = lg_cast(lg_mul_scalar(w->x, 1e6), LG_I32);
+        w->w = lg_cast(lg_mul_scalar(w->w, 1e6), LG_I32);
+}
+
 /* Prepares lg_where(); y is the condition. */
 static void make_where(work *w)
 {
@@ -259,7 +267,7 @@ static void make_cross_entropy(work *w)
         w->bytes = width(w) * (double)(w->size[0] * w->size[1]);
 }
 
-/* ---- look-up of elements or whole rows at indices y; sorting; pooling ---- */
+/* ---- look-up of elements or whole rows at indices y; sorting; pooling; resizing and sampling ---- */
 
 static void make_gather(work *w)
 {
@@ -322,6 +330,21 @@ static void make_pool(work *w)
 {
         w->x = lg_set_requires_grad(images(w), true);
         w->bytes = 1.25 * image_bytes(w);
+}
+
+/* Makes images for twice their size, which takes 4 times their bytes. */
+static void make_interpolate(work *w)
+{
+        w->x = lg_set_requires_grad(images(w), true);
+        w->bytes = 5 * image_bytes(w);
+}
+
+/* Makes row-major images, and a grid of as many random points. */
+static void make_grid_sample(work *w)
+{
+        w->x = leaf(w, LG_SHAPE(w->size[0], w->size[1], w->size[2], w->size[2]));
+        w->w = leaf(w, LG_SHAPE(w->size[0], w->size[2], w->size[2], 2));
+        w->bytes = 2 * image_bytes(w);
 }
 
 /* ---- optimisers: size[0] tensors of size[1] elements; bytes are `times` those of the parameters ---- */

@@ -56,7 +56,8 @@ PREDICTED_COLUMNS = ["launches", "libgrad", "eager", "graph", "compile"]  # of t
 TOOLS = os.path.dirname(os.path.abspath(__file__))
 WORST = 20  # rows of the first table of errors, at least
 FLOATS = {"f32", "f16", "bf16"}
-FEWER = {"arange": {"f32"}, "unscale": {"f32"}, "rescale": {"f32"}}  # kernels that need a figure in fewer dtypes
+# Kernels that need a figure in fewer dtypes; those of plain are of integers.
+FEWER = {name: {"f32"} for name in ("arange", "unscale", "rescale", "plain", "plain_scalar")}
 
 
 def table(head, rows):

@@ -54,6 +54,14 @@ def two(function):
     return make
 
 
+def integers(function):
+    """Times function(x, y) of i32."""
+    def make(o, dtype, size):
+        x, y = ((values(o, dtype, *size) * 1e6).to(torch.int32) for _ in range(2))
+        return lambda: function(x, y)
+    return make
+
+
 def convert(o, dtype, size):
     x = values(o, f16 if dtype == f32 else f32, *size)
     return lambda: x.to(dtype)
@@ -169,6 +177,23 @@ def pool(function):
     return make
 
 
+def interpolate(o, dtype, size, backward=False):
+    x = images(o, dtype, size).requires_grad_()
+    if not backward:
+        return lambda: F.interpolate(x, scale_factor=2, mode="bilinear")
+    y = F.interpolate(x, scale_factor=2, mode="bilinear")
+    return derivative(y, (x,), torch.ones_like(y))
+
+
+def grid_sample(o, dtype, size, backward=False):
+    x = values(o, dtype, size[0], size[1], size[2], size[2]).requires_grad_()
+    grid = values(o, dtype, size[0], size[2], size[2], 2).requires_grad_()
+    if not backward:
+        return lambda: F.grid_sample(x, grid, align_corners=False)
+    y = F.grid_sample(x, grid, align_corners=False)
+    return derivative(y, (x, grid), torch.ones_like(y))
+
+
 def parameters_of(o, dtype, size):
     parameters = [values(o, dtype, size[1]).requires_grad_() for _ in range(size[0])]
     for p in parameters:
@@ -262,6 +287,8 @@ ROWS = [
     ("mul backward", FLOATS, FLAT, mul_backward),
     ("gt", FLOATS, FLAT, two(torch.gt)), ("gt_scalar", FLOATS, FLAT, flat(lambda x: x > 0.5)),
     ("isfinite", FLOATS, FLAT, flat(torch.isfinite)),
+    ("bitwise_and", (f32,), FLAT, integers(torch.bitwise_and)),
+    ("bitwise_and_scalar", (f32,), FLAT, integers(lambda x, y: x & 255)),
     ("where", FLOATS, FLAT, where), ("where backward", FLOATS, FLAT, backward_of(where)),
     ("gemm", FLOATS, (512,) * 3, gemm), ("gemm", FLOATS, (2048,) * 3, gemm), ("gemm", FLOATS, (8192,) * 3, gemm),
     ("gemm", (f64,), (4096,) * 3, gemm), ("gemm small", FLOATS, (64, 128, 784), gemm),
@@ -315,6 +342,8 @@ ROWS = [
     ("max_pool2d backward", FLOATS, IMAGES, backward_of(pool(F.max_pool2d))),
     ("avg_pool2d", FLOATS, IMAGES, pool(F.avg_pool2d)),
     ("avg_pool2d backward", FLOATS, IMAGES, backward_of(pool(F.avg_pool2d))),
+    ("interpolate", FLOATS, IMAGES, interpolate), ("interpolate backward", FLOATS, IMAGES, backward_of(interpolate)),
+    ("grid_sample", FLOATS, IMAGES, grid_sample), ("grid_sample backward", FLOATS, IMAGES, backward_of(grid_sample)),
     ("sgd momentum", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.SGD(p, 1e-3, momentum=0.9, fused=True))),
     ("adam", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adam(p, fused=True))),
     ("adam, scaled", (torch.float32,), PARAMETERS, scaled),

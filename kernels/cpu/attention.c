@@ -22,8 +22,9 @@ enum {
         BLOCK = 64,        /* queries, and keys, of a block */
         PAIRS_BLOCK = 128, /* the same, if products are of pairs of bf16 */
         SOME_KEYS = 28, /* keys whose scores are differentiated while they are in the nearest cache, a multiple of 4 */
-        LEAST_KEYS = 256, /* keys of a task of the derivative, at least */
-        TASKS = 16        /* tasks that the derivative makes at least, if there are keys enough */
+        LEAST_KEYS = 256,                            /* keys of a task of the derivative, at least */
+        FEW = 8 < LG_BLOCK_ROWS ? 8 : LG_BLOCK_ROWS, /* queries of a head of k that are computed by lanes of keys */
+        TASKS = 16 /* tasks that the derivative makes at least, if there are keys enough */
 };
 #define LOG2E 1.44269504088896340736
 
@@ -37,6 +38,7 @@ typedef struct job {
         const lg_attention_vjp_args *vjp; /* NULL: forward */
         int64_t dim, v_dim;               /* elements of a row in scratch memory: whole vectors */
         int64_t block, blocks;            /* queries, and keys, of a block; blocks of queries */
+        int64_t few, padded_keys;         /* a few queries for each head of k, or 0; then keys, in whole vectors */
         ptrdiff_t row;                    /* distance of the keys' rows of scores */
         int64_t groups, group_keys;       /* derivative: tasks of a head of k, and the keys of each but the last */
         double log_scale;                 /* factor of q: scores are powers of 2, or arguments of tanh */
@@ -108,6 +110,8 @@ typedef int64_t integer_f64;
 
 #define LG_BOTH "attention.inc"
 #include "both.inc"
+#define LG_BOTH "attention_few.inc"
+#include "both.inc"
 #define LG_BOTH "attention_vjp.inc"
 #include "both.inc"
 
@@ -143,6 +147,7 @@ static bool prepare(lg_queue *q, job *j)
         j->dim = whole_vectors(a->dtype, a->dim);
         j->v_dim = whole_vectors(a->dtype, a->v_dim);
         j->blocks = lg_ceil_div(a->queries, j->block);
+        j->padded_keys = whole_vectors(LG_F32, a->keys);
         j->kept_scale = a->p < 1 ? 1 / (1 - a->p) : 0;
         j->log_scale = a->softcap > 0 ? a->scale / a->softcap : a->scale * LOG2E;
         const int64_t elements = a->dtype == LG_F64 ? scratch_f64(j) : scratch_f32(j);
@@ -156,10 +161,17 @@ bool LG_CPU(attention)(lg_queue *q, const lg_attention_args *a)
         job j = job_of(a, NULL);
         if (!check_lengths(q, a))
                 return true;
+        const int64_t few = a->kv_heads ? a->heads / a->kv_heads * a->queries : 0;
+        j.few = few <= FEW && a->p == 0 ? few : 0;
         if (!prepare(q, &j))
                 return false;
-        lg_parallel(q, a->batch * a->heads * j.blocks, lg_grain(a->keys * (a->dim + a->v_dim)),
-                    a->dtype == LG_F64 ? forward_f64 : forward_f32, &j);
+        const bool wide = a->dtype == LG_F64;
+        if (j.few)
+                lg_parallel(q, a->batch * a->kv_heads, lg_grain(a->keys * (a->dim + a->v_dim)),
+                            wide ? forward_few_heads_f64 : forward_few_heads_f32, &j);
+        else
+                lg_parallel(q, a->batch * a->heads * j.blocks, lg_grain(a->keys * (a->dim + a->v_dim)),
+                            wide ? forward_f64 : forward_f32, &j);
         return true;
 }
 

@@ -133,19 +133,26 @@ static bool multiply_batch(lg_queue *q, const lg_gemm_args *g, int64_t batches)
 
 typedef void row_fn(const lg_gemm_args *g, int64_t i);
 
-/* Defines a function that computes row i of C, modulo the size of the type. */
+/* Defines a function that computes row i of C, modulo the size of the type: by rows of B, or where B is by columns, by
+ * sums along them. */
 #define INTEGER_ROW(name, type, sum_type)                                                                              \
         static void name(const lg_gemm_args *g, int64_t i)                                                             \
         {                                                                                                              \
-                type *c = (type *)g->c + i * g->ldc;                                                                   \
-                for (int64_t j = 0; j < g->n; j++)                                                                     \
+                type *restrict c = (type *)g->c + i * g->ldc;                                                          \
+                const type *restrict a = g->k ? (const type *)g->a + i * g->a_row : NULL, *restrict b = g->b;          \
+                const int64_t n = g->n, k = g->k, a_col = g->a_col, b_row = g->b_row, b_col = g->b_col;                \
+                const bool by_row = b_col == 1 && n > 1;                                                               \
+                for (int64_t j = 0; j < n; j++)                                                                        \
                         c[j] = (type)((g->beta ? (sum_type)c[j] : 0) +                                                 \
                                       (g->bias ? (sum_type)((const type *)g->bias)[j] : 0));                           \
-                for (int64_t l = 0; l < g->k; l++) {                                                                   \
-                        const sum_type a = ((const type *)g->a)[i * g->a_row + l * g->a_col];                          \
-                        const type *b = (const type *)g->b + l * g->b_row;                                             \
-                        for (int64_t j = 0; j < g->n; j++)                                                             \
-                                c[j] = (type)(c[j] + a * b[j * g->b_col]);                                             \
+                for (int64_t l = 0; l < k && by_row; l++)                                                              \
+                        for (int64_t j = 0; j < n; j++)                                                                \
+                                c[j] = (type)(c[j] + (sum_type)a[l * a_col] * b[l * b_row + j]);                       \
+                for (int64_t j = 0; j < n && !by_row; j++) {                                                           \
+                        sum_type sum = 0;                                                                              \
+                        for (int64_t l = 0; l < k; l++)                                                                \
+                                sum += (sum_type)a[l * a_col] * b[j * b_col + l * b_row];                              \
+                        c[j] = (type)(c[j] + sum);                                                                     \
                 }                                                                                                      \
         }
 INTEGER_ROW(row_u64, uint64_t, uint64_t)

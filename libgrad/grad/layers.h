@@ -20,6 +20,7 @@
 
 #include "grad/conv_layers.h"
 #include "grad/nn.h"
+#include "grad/norm.h"
 #include "grad/sequence.h"
 
 LG_BEGIN
@@ -284,6 +285,8 @@ typedef struct lg_embedding_bag_layer_options {
         bool include_last_offset LG_DEFAULT; /* offsets have one more, the number of indices; default false */
         lg_dtype dtype LG_DEFAULT;           /* of the parameter; default LG_F32 */
         lg_device device LG_DEFAULT;         /* of the parameter; default: the context's default device */
+        double max_norm LG_DEFAULT;          /* limits the norm of rows in place, as for lg_nn_embedding() */
+        double norm_type LG_DEFAULT;         /* the order of that norm, above 0; default 2 */
 } lg_embedding_bag_layer_options;
 /* Makes a layer with the parameter of lg_nn_embedding() that reduces the rows of bags as lg_embedding_bag() does:
  * lg_forward(m, index) of an index (bags, length), lg_forward(m, index, offsets) of an index (n). The last input may be

@@ -145,8 +145,8 @@ typedef struct lg_max_unpool3d_options {
  * LG_ERR_ARGUMENT. If indices of an image's channel are equal, the last one is written, and each gets its gradient, as
  * in PyTorch. A side of the result has (side - 1) s - 2 p + K elements, or as many as the option says, which differ by
  * less than the stride s.
- * Examples: lg_max_unpool1d(x, indices, 2), lg_max_unpool2d(x, indices, 2, .sizes = LG_PAIR(5, 4)),
- * lg_max_unpool3d(x, indices, 3, .stride = 2, .padding = 1) */
+ * Examples: lg_max_unpool1d(x, i, 2), lg_max_unpool2d(x, i, 2, .sizes = LG_PAIR(5, 4)),
+ * lg_max_unpool3d(x, i, 3, .stride = 2, .padding = 1) */
 #define lg_max_unpool1d(...)                                                                                           \
         LG_CALL3(lg_max_unpool1d_with, lg_max_unpool1d_options, lg_max_unpool1d_takes_x_indices_kernel, V, V, I,       \
                  __VA_ARGS__)

@@ -34,7 +34,8 @@ static lg_tensor *forward_bags(lg_module *m, lg_list inputs, void *user)
                                                       : inputs.count == 3 ? inputs.items[2]
                                                                           : NULL,
                                 .mode = t->mode, .padding_idx = t->padding_idx,
-                                .include_last_offset = t->include_last_offset);
+                                .include_last_offset = t->include_last_offset, .max_norm = t->max_norm,
+                                .norm_type = t->norm_type);
 }
 
 static bool fill(lg_module *m, const void *options)
@@ -76,7 +77,8 @@ lg_module *lg_nn_embedding_bag_with(lg_ctx *c, int64_t count, int64_t dim,
         lg_embedding_bag_layer_options o;
         if (!lg__take(c, "lg_nn_embedding_bag", options, &o, sizeof o))
                 return NULL;
-        const table t = {count, dim, o.padding_idx, o.dtype, o.device, o.mode, o.include_last_offset, 0, 0};
+        const table t = {count,      dim,        o.padding_idx, o.dtype, o.device, o.mode, o.include_last_offset,
+                         o.max_norm, o.norm_type};
         if (o.mode != LG_BAG_MEAN && o.mode != LG_BAG_SUM && o.mode != LG_BAG_MAX)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_embedding_bag: there is no mode %d", (int)o.mode);
         return build(c, "lg_nn_embedding_bag", "EmbeddingBag", forward_bags, &t);

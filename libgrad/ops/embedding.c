@@ -30,19 +30,18 @@ bool lg__is_max_norm(lg_ctx *c, const char *op, double max_norm, double norm_typ
                         lg__option(max_norm, 0), lg__option(norm_type, 2));
 }
 
-/* Scales the rows of weight that the index (n) names down to the norm max_norm, in place. A row that is named twice is
- * written twice with the same values. */
-static bool limit_rows(lg_tensor *weight, lg_tensor *index, const lg_embedding_options *o)
+/* A row that is named twice is written twice, with the same values. */
+bool lg__limit_rows(lg_tensor *weight, lg_tensor *index, double max_norm, double norm_type, const char *op)
 {
         lg_ctx *c = weight->ctx;
-        if (!lg__is_max_norm(c, "embedding", o->max_norm, o->norm_type))
+        if (!lg__is_max_norm(c, op, max_norm, norm_type))
                 return false;
         const bool was = lg_set_grad_mode(c, false);
         const lg_scope scope = lg_scope_begin(c);
-        bool ok = lg__may_change(weight, "embedding", "weight");
+        bool ok = lg__may_change(weight, op, "weight");
         if (ok && lg__shape_numel(index->at.shape) && weight->at.shape.size[1]) {
                 lg_tensor *rows = lg__index_select(weight, 0, index, LG__ORIGIN_EMBEDDING);
-                rows = rows ? lg_renorm(rows, lg__option(o->norm_type, 2), 0, lg__option(o->max_norm, 0)) : NULL;
+                rows = rows ? lg_renorm(rows, lg__option(norm_type, 2), 0, lg__option(max_norm, 0)) : NULL;
                 ok = rows && lg__scatter_rows(weight, index, rows, LG__ORIGIN_EMBEDDING);
         }
         lg_set_grad_mode(c, was);
@@ -65,7 +64,7 @@ static lg_tensor *compose_embedding(const lg__call *call)
             !with_last(index, "embedding", weight->at.shape.size[1], &shape))
                 return NULL;
         lg_tensor *flat = lg_reshape(index, LG_SHAPE(lg__shape_numel(index->at.shape)));
-        if (o.max_norm != 0 && (!flat || !limit_rows(weight, flat, &o)))
+        if (o.max_norm != 0 && (!flat || !lg__limit_rows(weight, flat, o.max_norm, o.norm_type, "embedding")))
                 return NULL;
         lg_tensor *y = lg__index_select(weight, 0, flat, LG__ORIGIN_EMBEDDING);
         if (y && y->node && o.padding_idx)

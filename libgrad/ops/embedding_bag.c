@@ -123,6 +123,8 @@ static lg_tensor *compose_embedding_bag(const lg__call *call)
                 return NULL;
         const lg_shape flat = LG_SHAPE(lg__shape_numel(index->at.shape));
         bags b = {.index = lg_reshape(index, flat), .weight = weight, .n = flat.size[0]};
+        if (o.max_norm != 0 && (!b.index || !lg__limit_rows(weight, b.index, o.max_norm, o.norm_type, "embedding_bag")))
+                return NULL;
         b.count = offsets ? offsets->at.shape.size[0] - o.include_last_offset : index->at.shape.size[0];
         b.scales = scales ? lg_reshape(scales, flat) : NULL;
         b.padding = o.padding_idx ? lg_eq_scalar(b.index, (double)padding) : NULL;

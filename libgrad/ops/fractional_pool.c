@@ -26,8 +26,6 @@ static bool sizes_of(const lg__call *call, const fractional_options *o, const in
 {
         const int spaces = ((const arguments *)call->attributes)->spaces;
         const bool by_size = o->size || o->sizes.given;
-        if (!lg__list_ok(call->ctx, call->op->name, o->ratios.count, o->ratios.items))
-                return false;
         if (by_size + (o->ratio != 0) + (o->ratios.count != 0) != 1 || (o->ratios.count && o->ratios.count != spaces))
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT,
                                 "%s: exactly one of size, sizes, ratio and ratios, a ratio for each side, is given",
@@ -152,7 +150,8 @@ static lg_tensor *compose(const lg__call *call)
         lg_tensor *lg_##of##_with(lg_tensor *x, int64_t kernel, const lg_##of##_options *options)                      \
         {                                                                                                              \
                 lg_##of##_options o;                                                                                   \
-                if (!lg__take(lg__ctx_of(x), #of, options, &o, sizeof o))                                              \
+                if (!lg__take(lg__ctx_of(x), #of, options, &o, sizeof o) ||                                            \
+                    !lg__list_ok(lg__ctx_of(x), #of, o.ratios.count, o.ratios.items))                                  \
                         return NULL;                                                                                   \
                 return LG__APPLY(of,                                                                                   \
                                  (&(arguments){kernel,                                                                 \

@@ -12,6 +12,9 @@ lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, lg__origin 
 lg_tensor *lg__scatter(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__origin origin);
 /* Writes src to the rows of x that the index (n) names, in place and unrecorded; x may be changed so. */
 bool lg__scatter_rows(lg_tensor *x, lg_tensor *index, lg_tensor *src, lg__origin origin);
+/* Scales the rows of weight (rows, features) that the index (n) names and that are longer down to the norm max_norm, in
+ * place and unrecorded. Returns false and sets an error if the options or weight do not fit. */
+bool lg__limit_rows(lg_tensor *weight, lg_tensor *index, double max_norm, double norm_type, const char *op);
 /* Returns x with each element replaced by the maximum or minimum of itself and those that the index sends to it. */
 lg_tensor *lg__scatter_extreme(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, bool max, lg__origin origin);
 /* Checks that src, unless it is NULL, and the index fit x as lg_scatter() demands, and src's dtype, not bool if

@@ -105,7 +105,8 @@ static lg_tensor *longest_run(lg_tensor *x, int dim)
         lg_tensor *start = begins ? lg_mul(lg_slice(at, dim, 1, n), begins) : NULL;
         start = start ? lg_cummax(start, dim) : NULL;
         lg_tensor *before = start ? lg_sub(lg_slice(at, dim, 1, n), start) : NULL;
-        lg_tensor *first = before ? lg_expand(lg__constant(at, 0), one_of(order, dim, 0)->at.shape) : NULL;
+        lg_tensor *one = before ? one_of(order, dim, 0) : NULL;
+        lg_tensor *first = one ? lg_expand(lg__constant(at, 0), one->at.shape) : NULL;
         lg_tensor *runs = first ? lg_cat(LG_LIST(first, before), dim) : NULL;
         lg_tensor *top = runs ? lg_argmax(runs, .dims = LG_DIMS(dim), .keep_dim = true) : NULL;
         return top ? lg_gather(order, dim, top) : NULL;

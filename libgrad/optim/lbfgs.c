@@ -409,7 +409,8 @@ lg_optimizer *lg_lbfgs_with(lg_ctx *c, lg_list_in params, double lr, const lg_lb
         if (!lg__take(c, NAME, options, &o, sizeof o))
                 return NULL;
         o.max_iter = o.max_iter ? o.max_iter : 20;
-        o.max_eval = o.max_eval ? o.max_eval : o.max_iter / 4 * 5 + o.max_iter % 4 * 5 / 4;
+        if (!o.max_eval)
+                o.max_eval = o.max_iter > 0 && o.max_iter < INT32_MAX ? o.max_iter * 5 / 4 : o.max_iter;
         o.tolerance_grad = lg__option(o.tolerance_grad, 1e-7);
         o.tolerance_change = lg__option(o.tolerance_change, 1e-9);
         o.history_size = o.history_size ? o.history_size : 100;

@@ -38,6 +38,7 @@ def limited(i, x, **options):
 
 
 show("embedding_max_norm", lambda x: limited(i64(2, 3, top=4), x, max_norm=1.5), M)
+show("embedding_bag_max_norm", lambda x: torch.cat([F.embedding_bag(i64(2, 3, top=4), x, max_norm=1.5, mode="sum"), x]), M)
 show("embedding_max_norm_1", lambda x: limited(i64(2, 3, top=3), x, max_norm=2.5, norm_type=1.0), M)
 show("embedding_max_norm_far", lambda x: limited(i64(2, 3, top=4), x, max_norm=1.2, norm_type=float("inf")), M)
 show("embedding_max_norm_zero", lambda x: limited(i64(2, 3, top=2), x, max_norm=0.0), M)
