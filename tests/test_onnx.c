@@ -164,12 +164,12 @@ TEST_CASE(parameters_have_the_files_names)
         lg_tensor *w = lg_parameter(m, "fc.weight"), *x = lg_ones(c, LG_SHAPE(4, 3));
         assert_true(w && lg_parameter(m, "fc.bias") && lg_requires_grad(w));
         lg_tensor *y = lg_forward(m, x);
-        assert_values(y, 16, 35, 16, 35, 16, 35, 16, 35);
+        assert_list(y, 1e-6, 16, 35, 16, 35, 16, 35, 16, 35);
         assert_true(lg_backward(lg_sum(y)));
-        assert_values(lg_grad_of(w), 4, 4, 4, 4, 4, 4);
+        assert_list(lg_grad_of(w), 1e-6, 4, 4, 4, 4, 4, 4);
         lg_module *copy = lg_module_clone(m);
         lg_module_free(m);
-        assert_values(lg_forward(copy, x), 16, 35, 16, 35, 16, 35, 16, 35);
+        assert_list(lg_forward(copy, x), 1e-6, 16, 35, 16, 35, 16, 35, 16, 35);
         assert_true(lg_module_cast(copy, LG_F64));
         assert_int_equal(lg_dtype_of(lg_forward(copy, lg_cast(x, LG_F64))), LG_F64);
         lg_module *frozen = lg_onnx_load(c, at("model.onnx"), .frozen = true);
@@ -187,8 +187,7 @@ TEST_CASE(wrong_uses_are_errors)
         assert_null(lg_onnx_load(c, at("none.onnx")));
         assert_error(c, LG_ERR_IO, "none.onnx");
         assert_null(lg_onnx_load(c, NULL));
-        assert_int_not_equal(lg_error_code_of(c), LG_OK);
-        lg_clear_error(c);
+        assert_error(c, LG_ERR_ARGUMENT, "path");
         lg_module *m = loaded(c, "Gemm", 13);
         lg_tensor *x = lg_ones(c, LG_SHAPE(4, 3));
         assert_null(lg_forward(m, x, x));
