@@ -325,7 +325,7 @@ typedef struct lg_kernels {
 
 /* Version of the interface; device modules with another one are refused. LG_DEVICE_TYPES is raised by hand when types
  * in these headers change; the sum changes with the names and the order in the lists of kernels. */
-#define LG_DEVICE_TYPES 20
+#define LG_DEVICE_TYPES 21
 enum {
         LG_DEVICE_ABI = LG_DEVICE_TYPES * (1 << 24)
 #define POINTWISE(name) +(int)sizeof #name *(LG_PW_##name + 1)

@@ -16,11 +16,11 @@ enum { LG__VARINT = 0, LG__FIXED64 = 1, LG__BYTES = 2, LG__FIXED32 = 5 };
 
 /* Reading of the fields of a message, in memory. Initialise with .rest only. */
 typedef struct lg__proto {
-        lg__span rest; /* the unread fields */
-        int64_t field; /* number of the field that was read last */
-        int wire;      /* LG__VARINT, ... */
-        uint64_t bits; /* the value of a field of wire type LG__VARINT, LG__FIXED64 or LG__FIXED32 */
-        lg__span bytes; /* the value of a field of wire type LG__BYTES */
+        lg__span rest;     /* the unread fields */
+        int64_t field;     /* number of the field that was read last */
+        int wire;          /* LG__VARINT, ... */
+        uint64_t bits;     /* the value of a field of wire type LG__VARINT, LG__FIXED64 or LG__FIXED32 */
+        lg__span bytes;    /* the value of a field of wire type LG__BYTES */
         const char *wrong; /* why reading ended early, or NULL */
 } lg__proto;
 

@@ -26,9 +26,10 @@ static lg_tensor *seen_by_lengths(const lg__onnx_call *c, lg_tensor *lengths, in
         lg_tensor *i = lg_reshape(lg_arange(c->ctx, 0, (double)queries, 1, .dtype = LG_I64, .device = device),
                                   LG_SHAPE(queries, 1));
         lg_tensor *j = lg_arange(c->ctx, 0, (double)keys, 1, .dtype = LG_I64, .device = device);
-        lg_tensor *first = lg_reshape(lg_add_scalar(lg_cast(lengths, LG_I64), -(double)queries),
-                                      LG_SHAPE(batch, 1, 1, 1));
-        lg_tensor *ahead = lg_sub(j, lg_add(i, first)), *seen = lg_le_scalar(ahead, causal ? 0 : (double)keys + (double)queries);
+        lg_tensor *first =
+                lg_reshape(lg_add_scalar(lg_cast(lengths, LG_I64), -(double)queries), LG_SHAPE(batch, 1, 1, 1));
+        lg_tensor *ahead = lg_sub(j, lg_add(i, first)),
+                  *seen = lg_le_scalar(ahead, causal ? 0 : (double)keys + (double)queries);
         if (left >= 0)
                 seen = lg_logical_and(seen, lg_ge_scalar(ahead, -(double)left));
         if (right >= 0)
@@ -43,8 +44,9 @@ static lg_tensor *joined(lg_tensor *mask, lg_tensor *seen, lg_dtype dtype)
                 return mask ? mask : seen;
         if (mask->at.dtype == LG_BOOL)
                 return lg_logical_and(mask, seen);
-        return lg_where(seen, mask, lg_full(mask->ctx, LG_SHAPE_0D, -INFINITY, .dtype = dtype,
-                                            .device = mask->storage->device->id));
+        return lg_where(
+                seen, mask,
+                lg_full(mask->ctx, LG_SHAPE_0D, -INFINITY, .dtype = dtype, .device = mask->storage->device->id));
 }
 
 /* Pads a mask of fewer keys: those that it lacks are hidden. */
@@ -83,7 +85,8 @@ static lg_tensor *scores_of(const lg__onnx_call *c, const attention *a, double s
                 lg_tensor *j = lg_arange(c->ctx, 0, (double)s, 1, .dtype = LG_I64, .device = y->storage->device->id);
                 mask = joined(mask, lg_lt(j, lg_reshape(a->lengths, LG_SHAPE(-1, 1, 1, 1))), y->at.dtype);
         }
-        lg_tensor *low = lg_full(c->ctx, LG_SHAPE_0D, -INFINITY, .dtype = y->at.dtype, .device = y->storage->device->id);
+        lg_tensor *low =
+                lg_full(c->ctx, LG_SHAPE_0D, -INFINITY, .dtype = y->at.dtype, .device = y->storage->device->id);
         y = !mask ? y : mask->at.dtype == LG_BOOL ? lg_where(mask, y, low) : lg_add(y, mask);
         if (mode < 3 || !y)
                 return y;
@@ -125,8 +128,12 @@ LG__ONNX(Attention)
         const bool plain = !a.by_lengths;
         lg_tensor *y = lg_attention(a.q, a.k, a.v, .mask = a.mask, .kv_lengths = a.lengths, .scale = scale,
                                     .softcap = cap, .causal = causal && plain, .offset = plain ? a.past : 0,
-                                    .window_left = !plain || left < 0 ? 0 : left ? left : LG_ZERO_INT,
-                                    .window_right = !plain || right < 0 ? 0 : right ? right : LG_ZERO_INT);
+                                    .window_left = !plain || left < 0 ? 0
+                                                   : left             ? left
+                                                                      : LG_ZERO_INT,
+                                    .window_right = !plain || right < 0 ? 0
+                                                    : right             ? right
+                                                                        : LG_ZERO_INT);
         if (!y || c->in[0]->at.shape.ndim == 4)
                 return y;
         const lg_shape *o = &y->at.shape;

@@ -13,8 +13,8 @@ typedef struct lg__onnx_call {
         const lg__onnx_model *model;
         const lg__onnx_node *node;
         int64_t opset;
-        int in_count; /* without operands at the end that are left out */
-        lg_tensor **in; /* NULL: left out */
+        int in_count;                      /* without operands at the end that are left out */
+        lg_tensor **in;                    /* NULL: left out */
         lg_tensor *out[LG__ONNX_MOST_OUT]; /* results after the first; the function sets those that it is asked for */
 } lg__onnx_call;
 

@@ -60,9 +60,9 @@ static int64_t split_tuples(const lg__onnx_call *c, int batch, lg_tensor **ret)
                 lg_shape across = {.ndim = t->ndim - 1};
                 for (int i = 0; i < across.ndim; i++)
                         across.size[i] = i == d ? t->size[d] : 1;
-                ret[d] = lg_reshape(lg_arange(c->ctx, 0, (double)t->size[d], 1, .dtype = LG_I64,
-                                              .device = x->storage->device->id),
-                                    across);
+                ret[d] = lg_reshape(
+                        lg_arange(c->ctx, 0, (double)t->size[d], 1, .dtype = LG_I64, .device = x->storage->device->id),
+                        across);
         }
         for (int d = 0; d < k; d++) {
                 lg_tensor *one = lg_select(tuples, -1, d);
@@ -127,8 +127,7 @@ LG__ONNX(ScatterND)
                 return NULL;
         const int64_t count = lg__shape_numel(flat->at.shape);
         lg_tensor *y = lg_index_reduce(lg_reshape(x, LG_SHAPE(rows, columns)), 0, lg_reshape(flat, LG_SHAPE(count)),
-                                       lg_reshape(c->in[2], LG_SHAPE(count, columns)),
-                                       (lg_scatter_reduction)reduction);
+                                       lg_reshape(c->in[2], LG_SHAPE(count, columns)), (lg_scatter_reduction)reduction);
         return y ? lg_reshape(y, x->at.shape) : NULL;
 }
 
@@ -143,8 +142,8 @@ LG__ONNX(OneHot)
         if (axis < 0 || classes < 1 || lg__shape_numel(off_on->at.shape) != 2)
                 return axis < 0 ? NULL : lg__onnx_fail(c, LG_ERR_ARGUMENT, "%lld classes", (long long)classes);
         index = from_start(index, classes); /* out of range: no class */
-        lg_tensor *classes_of = lg_arange(c->ctx, 0, (double)classes, 1, .dtype = LG_I64,
-                                          .device = off_on->storage->device->id);
+        lg_tensor *classes_of =
+                lg_arange(c->ctx, 0, (double)classes, 1, .dtype = LG_I64, .device = off_on->storage->device->id);
         lg_shape across = {.ndim = ndim};
         for (int i = 0; i < ndim; i++)
                 across.size[i] = i == axis ? classes : 1;

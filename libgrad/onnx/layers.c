@@ -233,9 +233,9 @@ LG__ONNX(RotaryEmbedding)
         }
         cosine = cosine ? lg_unsqueeze(cosine, -3) : NULL; /* the same for all heads */
         sine = cosine ? lg_unsqueeze(sine, -3) : NULL;
-        lg_tensor *y = sine ? lg_rotary(x, cosine, sine, .interleaved = lg__onnx_int(c, "interleaved", 0) != 0,
-                                        .dims = dims)
-                            : NULL;
+        lg_tensor *y =
+                sine ? lg_rotary(x, cosine, sine, .interleaved = lg__onnx_int(c, "interleaved", 0) != 0, .dims = dims)
+                     : NULL;
         return y && s.ndim == 3 ? lg_reshape(lg_transpose(y, 1, 2), s) : y;
 }
 
@@ -251,7 +251,9 @@ LG__ONNX(NegativeLogLikelihoodLoss)
 {
         const lg__onnx_attribute *ignored = lg__onnx_attribute_of(c, "ignore_index");
         return lg_nll(c->in[0], lg_cast(c->in[1], LG_I64), .weight = lg__onnx_in(c, 2), .reduction = loss_reduction(c),
-                      .ignore_index = !ignored ? INT32_MIN : ignored->i ? ignored->i : LG_ZERO_INT);
+                      .ignore_index = !ignored     ? INT32_MIN
+                                      : ignored->i ? ignored->i
+                                                   : LG_ZERO_INT);
 }
 
 LG__ONNX(SoftmaxCrossEntropyLoss)
@@ -261,5 +263,7 @@ LG__ONNX(SoftmaxCrossEntropyLoss)
                 c->out[1] = lg_log_softmax(c->in[0], 1);
         return lg_cross_entropy(c->in[0], lg_cast(c->in[1], LG_I64), .weight = lg__onnx_in(c, 2),
                                 .reduction = loss_reduction(c),
-                                .ignore_index = !ignored ? INT32_MIN : ignored->i ? ignored->i : LG_ZERO_INT);
+                                .ignore_index = !ignored     ? INT32_MIN
+                                                : ignored->i ? ignored->i
+                                                             : LG_ZERO_INT);
 }

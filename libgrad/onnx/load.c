@@ -145,8 +145,8 @@ static bool connect(program *p, int64_t i, int64_t *operands)
 {
         const lg__onnx_node *n = &p->model.nodes[i];
         step *s = &p->steps[i];
-        *s = (step){.operator = lg__onnx_find(n->op), .in = operands};
-        if (n->in_count < s->operator->least_in || (s->operator->most_in >= 0 && n->in_count > s->operator->most_in))
+        *s = (step){.operator= lg__onnx_find(n->op), .in = operands};
+        if (n->in_count < s->operator->least_in ||(s->operator->most_in >= 0 && n->in_count> s->operator->most_in))
                 return damaged(p, "a node", n->op, "has another number of operands than the operator");
         if (n->out_count > LG__ONNX_MOST_OUT || n->in_count > INT32_MAX)
                 return damaged(p, "a node", n->op, "has too many results");
@@ -265,7 +265,6 @@ static bool add_initializers(program *p, lg_module *m, lg_device device)
         }
         return true;
 }
-
 
 /* ---- parts ---- */
 
@@ -414,7 +413,7 @@ static bool fold(program *p)
                         if (s->out[k] >= 0)
                                 lg__tensor_hold(&p->slots[s->out[k]].constant, r.values[s->out[k]]);
                 lg_scope_end(p->ctx, scope);
-                s->operator = NULL;
+                s->operator= NULL;
         }
         lg__free(p->ctx, r.values, values);
         return good;
@@ -458,14 +457,15 @@ static bool run_steps(lg_module *m, run *r, lg_list inputs, lg_outputs *out)
         if (!lg__module_visit(m, path, collect_part, &n))
                 return false;
         if (n.count != p->part_count)
-                return lg__fail(r->ctx, LG_ERR_STATE,
-                                "lg_forward: the module of an ONNX file has other parts than the file: %lld in place of "
-                                "%lld",
-                                (long long)n.count, (long long)p->part_count);
+                return lg__fail(
+                        r->ctx, LG_ERR_STATE,
+                        "lg_forward: the module of an ONNX file has other parts than the file: %lld in place of "
+                        "%lld",
+                        (long long)n.count, (long long)p->part_count);
         if (!inputs_fit(r, inputs))
                 return false;
         for (int64_t i = 0; i < p->model.node_count; i++)
-                if (p->steps[i].operator && !run_step(r, i))
+                if (p->steps[i].operator&& !run_step(r, i))
                         return false;
         out->count = p->model.output_count;
         for (int64_t i = 0; i < out->count; i++) {
@@ -508,7 +508,7 @@ static bool build(program *p, lg__span file)
         }
         for (int64_t i = 0; i < m->initializer_count; i++) {
                 const slot *s = slot_of(p, m->initializers[i].name, &new);
-                if (!*m->initializers[i].name || (!new && s - p->slots >= m->input_count))
+                if (!*m->initializers[i].name || (!new &&s - p->slots >= m->input_count))
                         return damaged(p, "initialiser", m->initializers[i].name, "is there twice");
         }
         return connect_all(p);
@@ -519,7 +519,8 @@ static lg_module *module_of(program *p, const lg_onnx_load_options *o)
         numbering n = {.program = p};
         char path[LG__PATH];
         p->uses++; /* the module's */
-        lg_module *m = lg_nn_module(p->ctx, "Onnx", .forward_all = forward, .user = p, .release = release, .clone = clone);
+        lg_module *m =
+                lg_nn_module(p->ctx, "Onnx", .forward_all = forward, .user = p, .release = release, .clone = clone);
         if (!m) /* lg_nn_module() has called release() */
                 return NULL;
         if (add_initializers(p, m, o->device) && fold(p) && lg__module_visit(m, path, number_part, &n) &&

@@ -13,11 +13,11 @@ typedef struct data_type {
 
 /* By the values of TensorProto.DataType. */
 static const data_type types[] = {
-        {"undefined", LG_DTYPE_NONE, 0}, {"float", LG_F32, TENSOR_FLOATS},    {"uint8", LG_U8, TENSOR_INTS32},
-        {"int8", LG_DTYPE_NONE, 0},      {"uint16", LG_DTYPE_NONE, 0},        {"int16", LG_DTYPE_NONE, 0},
-        {"int32", LG_I32, TENSOR_INTS32}, {"int64", LG_I64, TENSOR_INTS64},   {"string", LG_DTYPE_NONE, 0},
-        {"bool", LG_BOOL, TENSOR_INTS32}, {"float16", LG_F16, TENSOR_INTS32}, {"double", LG_F64, TENSOR_DOUBLES},
-        {"uint32", LG_DTYPE_NONE, 0},    {"uint64", LG_DTYPE_NONE, 0},        {"complex64", LG_DTYPE_NONE, 0},
+        {"undefined", LG_DTYPE_NONE, 0},  {"float", LG_F32, TENSOR_FLOATS},     {"uint8", LG_U8, TENSOR_INTS32},
+        {"int8", LG_DTYPE_NONE, 0},       {"uint16", LG_DTYPE_NONE, 0},         {"int16", LG_DTYPE_NONE, 0},
+        {"int32", LG_I32, TENSOR_INTS32}, {"int64", LG_I64, TENSOR_INTS64},     {"string", LG_DTYPE_NONE, 0},
+        {"bool", LG_BOOL, TENSOR_INTS32}, {"float16", LG_F16, TENSOR_INTS32},   {"double", LG_F64, TENSOR_DOUBLES},
+        {"uint32", LG_DTYPE_NONE, 0},     {"uint64", LG_DTYPE_NONE, 0},         {"complex64", LG_DTYPE_NONE, 0},
         {"complex128", LG_DTYPE_NONE, 0}, {"bfloat16", LG_BF16, TENSOR_INTS32},
 };
 #define TYPES ((int64_t)(sizeof types / sizeof *types))
@@ -89,8 +89,8 @@ static bool count_fields(lg__onnx_model *m, lg__span message, const char *name, 
         while (lg__proto_next(&p))
                 if (p.field <= most) {
                         const int wire = p.field == ATTRIBUTE_FLOATS ? LG__FIXED32 : LG__VARINT;
-                        const bool packs = most == ATTRIBUTE_TYPE &&
-                                           (p.field == ATTRIBUTE_FLOATS || p.field == ATTRIBUTE_INTS);
+                        const bool packs =
+                                most == ATTRIBUTE_TYPE && (p.field == ATTRIBUTE_FLOATS || p.field == ATTRIBUTE_INTS);
                         counts[p.field] += packs ? lg__proto_numbers(&p, wire) : 1;
                 }
         return ended(m, &p, name);
@@ -162,17 +162,24 @@ static bool take_tensor_field(lg__onnx_model *m, lg__proto *p, lg__onnx_tensor *
 {
         int64_t location = 0;
         switch (p->field) {
-        case TENSOR_DIMS: return take_dims(m, p, &t->shape);
-        case TENSOR_DTYPE: return take_int(m, p, "a tensor", &t->type);
-        case TENSOR_NAME: return take_text(m, p, "a tensor", &t->name);
-        case TENSOR_EXTERNAL: return is_message(m, p, "a tensor") && take_place(m, p->bytes, t);
-        case TENSOR_RAW: t->raw = p->bytes; return is_message(m, p, "a tensor");
+        case TENSOR_DIMS:
+                return take_dims(m, p, &t->shape);
+        case TENSOR_DTYPE:
+                return take_int(m, p, "a tensor", &t->type);
+        case TENSOR_NAME:
+                return take_text(m, p, "a tensor", &t->name);
+        case TENSOR_EXTERNAL:
+                return is_message(m, p, "a tensor") && take_place(m, p->bytes, t);
+        case TENSOR_RAW:
+                t->raw = p->bytes;
+                return is_message(m, p, "a tensor");
         case TENSOR_LOCATION:
                 if (!take_int(m, p, "a tensor", &location))
                         return false;
                 *external = location == 1;
                 return true;
-        default: return true;
+        default:
+                return true;
         }
 }
 
@@ -191,7 +198,8 @@ static bool check_elements(lg__onnx_model *m, lg__onnx_tensor *t, bool external)
                 return (t->location && t->offset >= 0 && (!t->length || t->length == bytes)) ||
                        damaged(m, t->name, "its external data has no place or another size");
         if (t->raw.s)
-                return (int64_t)t->raw.bytes == bytes || damaged(m, t->name, "its data has another size than its shape");
+                return (int64_t)t->raw.bytes == bytes ||
+                       damaged(m, t->name, "its data has another size than its shape");
         t->field = types[t->type].field;
         const int wire = t->field == TENSOR_FLOATS    ? LG__FIXED32
                          : t->field == TENSOR_DOUBLES ? LG__FIXED64
@@ -248,27 +256,35 @@ static bool take_attribute_tensor(lg__onnx_model *m, const lg__proto *p, lg__onn
 static bool take_attribute_field(lg__onnx_model *m, lg__proto *p, lg__onnx_attribute *a, int64_t *at)
 {
         switch (p->field) {
-        case ATTRIBUTE_NAME: return take_text(m, p, "an attribute", &a->name);
-        case ATTRIBUTE_I: return take_int(m, p, "an attribute", &a->i);
-        case ATTRIBUTE_TYPE: return true; /* read before */
-        case ATTRIBUTE_S: return a->type != TYPE_STRING || take_text(m, p, "an attribute", &a->s);
-        case ATTRIBUTE_T: return a->type != TYPE_TENSOR || take_attribute_tensor(m, p, &a->t);
+        case ATTRIBUTE_NAME:
+                return take_text(m, p, "an attribute", &a->name);
+        case ATTRIBUTE_I:
+                return take_int(m, p, "an attribute", &a->i);
+        case ATTRIBUTE_TYPE:
+                return true; /* read before */
+        case ATTRIBUTE_S:
+                return a->type != TYPE_STRING || take_text(m, p, "an attribute", &a->s);
+        case ATTRIBUTE_T:
+                return a->type != TYPE_TENSOR || take_attribute_tensor(m, p, &a->t);
         case ATTRIBUTE_F:
                 a->f = (double)lg__proto_f32(p->bits);
                 return p->wire == LG__FIXED32 || damaged(m, "an attribute", "a float has another wire type");
         case ATTRIBUTE_FLOATS:
-        case ATTRIBUTE_INTS: return (!a->floats && !a->ints) || take_numbers(m, p, a, at);
-        case ATTRIBUTE_STRINGS: return !a->strings || take_text(m, p, "an attribute", &a->strings[(*at)++]);
-        default: return true;
+        case ATTRIBUTE_INTS:
+                return (!a->floats && !a->ints) || take_numbers(m, p, a, at);
+        case ATTRIBUTE_STRINGS:
+                return !a->strings || take_text(m, p, "an attribute", &a->strings[(*at)++]);
+        default:
+                return true;
         }
 }
 
 /* Sets the type of an attribute, which old files leave out if it follows from the field that is there. */
 static bool take_type(lg__onnx_model *m, lg__span message, const int64_t *counts, lg__onnx_attribute *a)
 {
-        static const int fields[][2] = {{ATTRIBUTE_F, TYPE_FLOAT},     {ATTRIBUTE_I, TYPE_INT},
-                                        {ATTRIBUTE_S, TYPE_STRING},    {ATTRIBUTE_T, TYPE_TENSOR},
-                                        {ATTRIBUTE_FLOATS, TYPE_FLOATS}, {ATTRIBUTE_INTS, TYPE_INTS},
+        static const int fields[][2] = {{ATTRIBUTE_F, TYPE_FLOAT},        {ATTRIBUTE_I, TYPE_INT},
+                                        {ATTRIBUTE_S, TYPE_STRING},       {ATTRIBUTE_T, TYPE_TENSOR},
+                                        {ATTRIBUTE_FLOATS, TYPE_FLOATS},  {ATTRIBUTE_INTS, TYPE_INTS},
                                         {ATTRIBUTE_STRINGS, TYPE_STRINGS}};
         lg__proto p = {.rest = message};
         while (lg__proto_next(&p))
@@ -322,8 +338,8 @@ static bool parse_node(lg__onnx_model *m, lg__span message, lg__onnx_node *n)
                                                            : NULL;
                 if (to && !take_text(m, &p, "a node", to))
                         return false;
-                if (p.field == NODE_ATTRIBUTE && (!is_message(m, &p, "a node") ||
-                                                  !parse_attribute(m, p.bytes, &n->attributes[attributes++])))
+                if (p.field == NODE_ATTRIBUTE &&
+                    (!is_message(m, &p, "a node") || !parse_attribute(m, p.bytes, &n->attributes[attributes++])))
                         return false;
         }
         n->foreign = *domain && strcmp(domain, "ai.onnx") != 0;
@@ -405,7 +421,7 @@ static bool parse_graph(lg__onnx_model *m, lg__span message)
                         continue;
                 if (!is_message(m, &p, "the graph"))
                         return false;
-                const bool good = p.field == GRAPH_NODE  ? parse_node(m, p.bytes, &m->nodes[node++])
+                const bool good = p.field == GRAPH_NODE ? parse_node(m, p.bytes, &m->nodes[node++])
                                   : p.field == GRAPH_INITIALIZER
                                           ? parse_tensor(m, p.bytes, &m->initializers[initializer++])
                                   : p.field == GRAPH_INPUT ? parse_info(m, p.bytes, &m->inputs[in++])
@@ -437,7 +453,8 @@ bool lg__onnx_parse(lg__onnx_model *m, lg__span file)
         int64_t ir = 0;
         while (lg__proto_next(&p)) {
                 if (p.field == MODEL_FUNCTIONS)
-                        return damaged(m, "the model", "it has local functions, which libgrad lacks; inline them first");
+                        return damaged(m, "the model",
+                                       "it has local functions, which libgrad lacks; inline them first");
                 if (p.field == MODEL_IR_VERSION && !take_int(m, &p, "the model", &ir))
                         return false;
                 if (p.field == MODEL_OPSET && (!is_message(m, &p, "the model") || !parse_opset(m, p.bytes)))

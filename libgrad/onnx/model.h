@@ -30,7 +30,15 @@ enum {
         ATTRIBUTE_TYPE = 20
 };
 /* Values of AttributeProto.type. */
-enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_STRING = 3, TYPE_TENSOR = 4, TYPE_FLOATS = 6, TYPE_INTS = 7, TYPE_STRINGS = 8 };
+enum {
+        TYPE_FLOAT = 1,
+        TYPE_INT = 2,
+        TYPE_STRING = 3,
+        TYPE_TENSOR = 4,
+        TYPE_FLOATS = 6,
+        TYPE_INTS = 7,
+        TYPE_STRINGS = 8
+};
 enum {
         TENSOR_DIMS = 1,
         TENSOR_DTYPE = 2,
@@ -56,15 +64,15 @@ const char *lg__onnx_type_name(int64_t type);
 
 /* ---- a model in memory ---- */
 
-/* A tensor in a file. Its elements are `bytes` bytes at `data` or, if `numbers` is not 0, that many numbers in fields of
- * the message (lg__onnx_fill() reads them). */
+/* A tensor in a file. Its elements are `bytes` bytes at `data` or, if `numbers` is not 0, that many numbers in fields
+ * of the message (lg__onnx_fill() reads them). */
 typedef struct lg__onnx_tensor {
         const char *name;
         int64_t type; /* TensorProto.DataType */
         lg_shape shape;
-        lg__span raw;     /* row-major elements, the lowest byte first; may be unaligned */
-        lg__span message; /* of the TensorProto, if the elements are not raw */
-        int field;        /* of the message that has the elements, if they are not raw */
+        lg__span raw;         /* row-major elements, the lowest byte first; may be unaligned */
+        lg__span message;     /* of the TensorProto, if the elements are not raw */
+        int field;            /* of the message that has the elements, if they are not raw */
         const char *location; /* file of the elements, if they are external; then: */
         int64_t offset, length;
 } lg__onnx_tensor;
@@ -114,8 +122,8 @@ typedef struct lg__onnx_model {
 bool lg__onnx_parse(lg__onnx_model *m, lg__span file);
 void lg__onnx_model_free(lg__onnx_model *m);
 
-/* Reads the elements of t into `to`, which has room for them, or returns a tensor of them on the CPU, of libgrad's dtype.
- * Fails with LG_ERR_FORMAT, LG_ERR_DTYPE, LG_ERR_IO. */
+/* Reads the elements of t into `to`, which has room for them, or returns a tensor of them on the CPU, of libgrad's
+ * dtype. Fails with LG_ERR_FORMAT, LG_ERR_DTYPE, LG_ERR_IO. */
 bool lg__onnx_fill(const lg__onnx_model *m, const lg__onnx_tensor *t, void *to);
 lg_tensor *lg__onnx_tensor_of(const lg__onnx_model *m, const lg__onnx_tensor *t);
 

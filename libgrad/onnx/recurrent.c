@@ -57,7 +57,8 @@ static lg_tensor *gru_steps(const lg__onnx_call *c, lg_tensor *x, const directio
                 lg_tensor *in = lg_select(inputs, 0, t);
                 lg_tensor *rz = lg_sigmoid(lg_add(lg_narrow(in, 1, 0, 2 * hidden), lg_linear(h, r_rz, b_rz)));
                 lg_tensor *reset = lg_narrow(rz, 1, 0, hidden), *keep = lg_narrow(rz, 1, hidden, hidden);
-                lg_tensor *new = lg_tanh(lg_add(lg_narrow(in, 1, 2 * hidden, hidden), lg_linear(lg_mul(reset, h), r_n, b_n)));
+                lg_tensor *new =
+                        lg_tanh(lg_add(lg_narrow(in, 1, 2 * hidden, hidden), lg_linear(lg_mul(reset, h), r_n, b_n)));
                 lg_tensor *next = lg_lerp(new, h, keep);
                 lg_tensor *there = lengths ? lg_reshape(lg_gt_scalar(lengths, (double)t), LG_SHAPE(n, 1)) : NULL;
                 ys[t] = there ? lg_where(there, next, zero) : next;
@@ -97,7 +98,8 @@ static lg_tensor *recurrent(lg__onnx_call *c, lg_recurrent_kind kind)
         if (!is_usual(c, kind) || x->at.shape.ndim != 3 || c->in[1]->at.shape.ndim != 3 || c->in[2]->at.shape.ndim != 3)
                 return lg__onnx_fail(c, LG_ERR_SHAPE, "its operands have other than 3 dimensions");
         if (c->in[1]->at.shape.size[0] != directions)
-                return lg__onnx_fail(c, LG_ERR_SHAPE, "weights of %lld directions", (long long)c->in[1]->at.shape.size[0]);
+                return lg__onnx_fail(c, LG_ERR_SHAPE, "weights of %lld directions",
+                                     (long long)c->in[1]->at.shape.size[0]);
         x = batch_first ? lg_transpose(x, 0, 1) : x;
         lengths = lengths ? lg_cast(lengths, LG_I64) : NULL;
         for (int d = 0; d < directions; d++) {
@@ -105,8 +107,14 @@ static lg_tensor *recurrent(lg__onnx_call *c, lg_recurrent_kind kind)
                 const bool reverse = d == 1 || !strcmp(how, "reverse");
                 if (!x || !take_direction(c, kind, d, &of))
                         return NULL;
-                const lg__recurrent_layer layer = {.kind = kind, .reverse = reverse, .w_ih = of.w, .w_hh = of.r,
-                                                   .b_ih = of.bw, .b_hh = of.br, .h0 = of.h0, .c0 = of.c0,
+                const lg__recurrent_layer layer = {.kind = kind,
+                                                   .reverse = reverse,
+                                                   .w_ih = of.w,
+                                                   .w_hh = of.r,
+                                                   .b_ih = of.bw,
+                                                   .b_hh = of.br,
+                                                   .h0 = of.h0,
+                                                   .c0 = of.c0,
                                                    .lengths = lengths};
                 ys[d] = by_steps ? gru_steps(c, x, &of, reverse, lengths, &hs[d])
                                  : lg__recurrent(x, &layer, &hs[d], &cs[d]);

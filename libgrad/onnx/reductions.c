@@ -201,7 +201,8 @@ static lg_tensor *place(lg__onnx_call *c, reduction *find)
         const bool last = lg__onnx_int(c, "select_last_index", 0);
         if (axis < 0)
                 return NULL;
-        const lg_reduce_options o = {.size_ = sizeof(lg_reduce_options), .dims = LG_DIMS(axis),
+        const lg_reduce_options o = {.size_ = sizeof(lg_reduce_options),
+                                     .dims = LG_DIMS(axis),
                                      .keep_dim = lg__onnx_int(c, "keepdims", 1) != 0};
         lg_tensor *y = find(last ? lg_flip(x, LG_DIMS(axis)) : x, &o);
         return y && last ? lg_rsub_scalar(y, (double)(x->at.shape.size[axis] - 1)) : y;

@@ -1,4 +1,5 @@
-/* resize.c - ONNX's Resize: one dimension after another, by a matrix of weights or, for the nearest element, by index. */
+/* resize.c - ONNX's Resize: one dimension after another, by a matrix of weights or, for the nearest element, by index.
+ */
 #include <math.h>
 #include "import.h"
 
@@ -54,9 +55,7 @@ static double weight(const resizing *r, double t)
         const double x = fabs(t), a = r->a;
         if (r->curve == LINEAR)
                 return x < 1 ? 1 - x : 0;
-        return x <= 1  ? ((a + 2) * x - (a + 3)) * x * x + 1
-               : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-                       : 0;
+        return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
 static int64_t inside(int64_t i, int64_t n)
@@ -146,8 +145,8 @@ static bool take_options(const lg__onnx_call *c, resizing *r)
 }
 
 /* Sets the size and scale of the dimensions in dims from factors or, if these are left out, from sizes. */
-static bool take_sizes(const lg__onnx_call *c, lg_dims dims, const double *scales, int64_t scale_count, const double *sizes,
-                       int64_t size_count, axis *axes)
+static bool take_sizes(const lg__onnx_call *c, lg_dims dims, const double *scales, int64_t scale_count,
+                       const double *sizes, int64_t size_count, axis *axes)
 {
         const char *policy = lg__onnx_text(c, "keep_aspect_ratio_policy", "stretch");
         const bool keeps = strcmp(policy, "stretch") != 0;

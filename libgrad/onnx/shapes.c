@@ -67,8 +67,7 @@ LG__ONNX(Range)
 {
         lg_tensor *start = c->in[0];
         const double from = lg__onnx_number(c, 0, 0), to = lg__onnx_number(c, 1, 0), step = lg__onnx_number(c, 2, 1);
-        return lg__ok(c->ctx) ? lg_arange(c->ctx, from, to, step, .dtype = start->at.dtype, .device = lg_cpu())
-                              : NULL;
+        return lg__ok(c->ctx) ? lg_arange(c->ctx, from, to, step, .dtype = start->at.dtype, .device = lg_cpu()) : NULL;
 }
 
 /* ---- shapes ---- */
@@ -230,8 +229,8 @@ LG__ONNX(Split)
                 at += size;
         }
         if (at != n && lg__ok(c->ctx))
-                return lg__onnx_fail(c, LG_ERR_SHAPE, "the sizes add up to %lld; the dimension has %lld",
-                                     (long long)at, (long long)n);
+                return lg__onnx_fail(c, LG_ERR_SHAPE, "the sizes add up to %lld; the dimension has %lld", (long long)at,
+                                     (long long)n);
         return first;
 }
 
@@ -307,8 +306,9 @@ LG__ONNX(DepthToSpace)
                 return NULL;
         const int64_t n = s->size[0], d = s->size[1] / b / b, h = s->size[2], w = s->size[3];
         const bool by_depth = !strcmp(lg__onnx_text(c, "mode", "DCR"), "DCR");
-        lg_tensor *x = by_depth ? lg_permute(lg_reshape(c->in[0], LG_SHAPE(n, b, b, d, h, w)), LG_DIMS(0, 3, 4, 1, 5, 2))
-                                : lg_permute(lg_reshape(c->in[0], LG_SHAPE(n, d, b, b, h, w)), LG_DIMS(0, 1, 4, 2, 5, 3));
+        lg_tensor *x =
+                by_depth ? lg_permute(lg_reshape(c->in[0], LG_SHAPE(n, b, b, d, h, w)), LG_DIMS(0, 3, 4, 1, 5, 2))
+                         : lg_permute(lg_reshape(c->in[0], LG_SHAPE(n, d, b, b, h, w)), LG_DIMS(0, 1, 4, 2, 5, 3));
         return lg_reshape(x, LG_SHAPE(n, d, h * b, w * b));
 }
 

@@ -59,7 +59,8 @@ static bool take_pads(const lg__onnx_call *c, windows *w)
         return true;
 }
 
-/* Describes the windows over operand 0, with the kernel's sizes from operand `kernel` or, if that is 0, the attribute. */
+/* Describes the windows over operand 0, with the kernel's sizes from operand `kernel` or, if that is 0, the attribute.
+ */
 static bool take_windows(const lg__onnx_call *c, int kernel, windows *ret)
 {
         const lg_shape *s = &c->in[0]->at.shape, *k = kernel ? &c->in[kernel]->at.shape : NULL;
@@ -365,7 +366,8 @@ LG__ONNX(GlobalLpPool)
         const double p = (double)lg__onnx_int(c, "p", 2);
         return x->at.shape.ndim < 3
                        ? lg_abs(x)
-                       : lg_pow_scalar(lg_sum(lg_pow_scalar(lg_abs(x), p), .dims = sides_of(x), .keep_dim = true), 1 / p);
+                       : lg_pow_scalar(lg_sum(lg_pow_scalar(lg_abs(x), p), .dims = sides_of(x), .keep_dim = true),
+                                       1 / p);
 }
 
 /* Writes each value to its place, by index in the whole tensor, in zeros of the size before pooling, and adds zeros or
@@ -418,7 +420,8 @@ LG__ONNX(Col2Im)
                 w.kernel[i] = block.v[i - 1];
         }
         w.in[0] = w.kernel[0] = 1;
-        if (!take_sides(c, "strides", 2, 1, w.stride) || !take_sides(c, "dilations", 2, 1, w.dilation) || !take_pads(c, &w))
+        if (!take_sides(c, "strides", 2, 1, w.stride) || !take_sides(c, "dilations", 2, 1, w.dilation) ||
+            !take_pads(c, &w))
                 return NULL;
         const int64_t h = w.in[1] + w.before[1] + w.after[1], across = w.in[2] + w.before[2] + w.after[2];
         lg_tensor *y = lg_fold(c->in[0], 0, 0, .sizes = LG_PAIR(h, across), .kernels = pair(w.kernel),
