@@ -126,18 +126,21 @@ static bool operators_are_known(const program *p)
 {
         char list[600] = "";
         size_t used = 0;
+        bool known = true;
         for (int64_t i = 0; i < p->model.node_count; i++) {
                 const lg__onnx_node *n = &p->model.nodes[i];
-                char name[96];
-                snprintf(name, sizeof name, "%s%s%s", used ? ", " : "", n->foreign ? "(another domain's) " : "", n->op);
-                if ((lg__onnx_find(n->op) && !n->foreign) || strstr(list, name + (used ? 2 : 0)) ||
-                    used + strlen(name) + 1 > sizeof list)
+                char name[160];
+                if (lg__onnx_find(n->op) && !n->foreign)
+                        continue;
+                known = false;
+                snprintf(name, sizeof name, "%s%s, ", lg__quoted(n->op).s, n->foreign ? " of another domain" : "");
+                if (strstr(list, name) || used + strlen(name) + 1 > sizeof list)
                         continue;
                 memcpy(list + used, name, strlen(name) + 1);
                 used += strlen(name);
         }
-        return !used || lg__fail(p->ctx, LG_ERR_FORMAT, OP ": %s has operators that libgrad lacks: %s",
-                                 lg__quoted(p->model.path).s, list);
+        return known || lg__fail(p->ctx, LG_ERR_FORMAT, OP ": %s has operators that libgrad lacks: %.*s",
+                                 lg__quoted(p->model.path).s, (int)used - 2, list);
 }
 
 /* Finds the slots of the operands of node i, which earlier nodes must have computed, and adds those of its results. */
