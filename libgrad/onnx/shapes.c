@@ -234,6 +234,42 @@ LG__ONNX(Split)
         return first;
 }
 
+/* Returns the size that all parts of a dimension of n elements have, by operand 1; 0 with an error. */
+static int64_t part_size(const lg__onnx_call *c, int64_t n)
+{
+        lg__onnx_ints sizes;
+        if (!lg__onnx_ints_in(c, 1, &sizes))
+                return 0;
+        const int64_t each = sizes.count > 0 ? sizes.v[0] : 1;
+        bool equal = each > 0 && n % each == 0;
+        for (int64_t i = 1; i < sizes.count; i++)
+                equal = equal && sizes.v[i] == each;
+        if (!equal)
+                lg__onnx_fail(c, LG_ERR_ARGUMENT, "libgrad has sequences of equal parts only");
+        return equal ? each : 0;
+}
+
+/* Returns the parts stacked along a new first dimension, in place of a sequence. */
+LG__ONNX(SplitToSequence)
+{
+        lg_tensor *x = c->in[0];
+        const int axis = lg__onnx_axis(c, lg__onnx_int(c, "axis", 0), x->at.shape.ndim);
+        const int64_t n = axis < 0 ? 0 : x->at.shape.size[axis], each = axis < 0 ? 0 : part_size(c, n);
+        if (!each)
+                return NULL;
+        if (!lg__onnx_in(c, 1) && !lg__onnx_int(c, "keepdims", 1))
+                return lg_movedim(x, LG_DIMS(axis), LG_DIMS(0));
+        lg_tensor *parts = lg_unflatten(x, axis, LG_SHAPE(n / each, each));
+        return parts ? lg_movedim(parts, LG_DIMS(axis), LG_DIMS(0)) : NULL;
+}
+
+LG__ONNX(SequenceAt)
+{
+        lg_tensor *parts = c->in[0];
+        const double i = lg__onnx_number(c, 1, 0);
+        return lg__ok(c->ctx) ? lg_select(parts, 0, (int64_t)i) : NULL;
+}
+
 /* Takes x[start], x[start + step], ... up to but not including x[end] of one dimension. */
 static lg_tensor *sliced(lg_tensor *x, int axis, int64_t start, int64_t end, int64_t step)
 {
