@@ -102,6 +102,9 @@ LG__ONNX(Attention)
         if (!a.v)
                 return NULL;
         lg_tensor *past_k = lg__onnx_in(c, 4), *past_v = lg__onnx_in(c, 5), *lengths = lg__onnx_in(c, 6);
+        if ((past_k && past_k->at.shape.ndim != 4) || (past_v && past_v->at.shape.ndim != 4) ||
+            a.k->at.shape.size[1] < 1)
+                return lg__onnx_fail(c, LG_ERR_SHAPE, "keys are %s", lg__tensor_text(a.k).s);
         if (past_k && past_v) {
                 a.past = past_k->at.shape.size[2];
                 a.k = lg_cat(LG_LIST(past_k, a.k), 2);

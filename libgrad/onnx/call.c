@@ -1,6 +1,7 @@
 /* call.c - attributes and operands of a node, as the functions of operators read them. */
-#include "import.h"
+#include <math.h>
 #include <stdio.h>
+#include "import.h"
 
 void *lg__onnx_fail(const lg__onnx_call *c, lg_error_code code, const char *format, ...)
 {
@@ -119,4 +120,20 @@ double lg__onnx_number(const lg__onnx_call *c, int i, double otherwise)
         double v = otherwise;
         lg_read(t, &v, LG_F64, sizeof v);
         return v;
+}
+
+int32_t lg__onnx_whole(const lg__onnx_call *c, int i, int32_t otherwise)
+{
+        const double v = lg__onnx_number(c, i, otherwise);
+        if (isnan(v))
+                lg__onnx_fail(c, LG_ERR_ARGUMENT, "operand %d is NaN", i);
+        return v > INT32_MIN ? v < INT32_MAX ? (int32_t)v : INT32_MAX : INT32_MIN;
+}
+
+bool lg__onnx_are_sizes(const lg__onnx_call *c, const lg__onnx_ints *ints)
+{
+        for (int64_t i = 0; i < ints->count; i++)
+                if (ints->v[i] < 0 || ints->v[i] > INT32_MAX)
+                        return lg__onnx_fail(c, LG_ERR_ARGUMENT, "%lld is no size", (long long)ints->v[i]);
+        return true;
 }

@@ -63,10 +63,15 @@ static inline lg_tensor *lg__onnx_in(const lg__onnx_call *c, int i)
 /* Reads operand i, or an attribute, as whole numbers; if there is none, ret->count is -1. False with an error. */
 bool lg__onnx_ints_in(const lg__onnx_call *c, int i, lg__onnx_ints *ret);
 bool lg__onnx_ints_of(const lg__onnx_call *c, const char *name, lg__onnx_ints *ret);
+/* Returns whether all are sizes, 0 to INT32_MAX, so that sums and products of two do not overflow; else sets an error.
+ */
+bool lg__onnx_are_sizes(const lg__onnx_call *c, const lg__onnx_ints *ints);
 /* Reads axes from operand i or, if there is none, from attribute `name`, as dims of a tensor of `ndim` dimensions. */
 bool lg__onnx_axes(const lg__onnx_call *c, int i, const char *name, int ndim, lg_dims *ret);
 /* Reads operand i, one number. Returns `otherwise` if it is left out. The context's error tells a failure. */
 double lg__onnx_number(const lg__onnx_call *c, int i, double otherwise);
+/* The same for a whole number within the range of int32_t, which larger ones are cut to. */
+int32_t lg__onnx_whole(const lg__onnx_call *c, int i, int32_t otherwise);
 /* Returns dim, which may count from the end, as one of 0 to ndim - 1; -1 with an error. */
 int lg__onnx_axis(const lg__onnx_call *c, int64_t axis, int ndim);
 

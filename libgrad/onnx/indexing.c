@@ -135,11 +135,11 @@ LG__ONNX(ScatterND)
 
 LG__ONNX(OneHot)
 {
-        const int64_t classes = (int64_t)lg__onnx_number(c, 1, 0);
+        const int64_t classes = lg__onnx_whole(c, 1, 0);
         lg_tensor *index = c->in[0], *off_on = c->in[2];
         const int ndim = index->at.shape.ndim + 1;
         const int axis = lg__onnx_axis(c, lg__onnx_int(c, "axis", -1), ndim);
-        if (axis < 0 || classes < 1 || lg__shape_numel(off_on->at.shape) != 2)
+        if (axis < 0 || !lg__ok(c->ctx) || classes < 1 || lg__shape_numel(off_on->at.shape) != 2)
                 return axis < 0 ? NULL : lg__onnx_fail(c, LG_ERR_ARGUMENT, "%lld classes", (long long)classes);
         index = from_start(index, classes); /* out of range: no class */
         lg_tensor *classes_of =
@@ -154,7 +154,7 @@ LG__ONNX(OneHot)
 LG__ONNX(TopK)
 {
         lg_tensor *x = c->in[0], *index = NULL;
-        const int64_t k = c->in_count > 1 ? (int64_t)lg__onnx_number(c, 1, 0) : lg__onnx_int(c, "k", 0);
+        const int64_t k = c->in_count > 1 ? lg__onnx_whole(c, 1, 0) : lg__onnx_int(c, "k", 0);
         const int axis = lg__onnx_axis(c, lg__onnx_int(c, "axis", -1), x->at.shape.ndim);
         if (axis < 0 || !lg__ok(c->ctx))
                 return NULL;

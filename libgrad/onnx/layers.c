@@ -175,7 +175,7 @@ LG__ONNX(CenterCropPad)
         lg__onnx_ints sizes, axes;
         int64_t list[2 * LG_MAX_DIMS] = {0};
         const int ndim = x->at.shape.ndim;
-        if (!lg__onnx_ints_in(c, 1, &sizes) || !lg__onnx_ints_of(c, "axes", &axes))
+        if (!lg__onnx_ints_in(c, 1, &sizes) || !lg__onnx_ints_of(c, "axes", &axes) || !lg__onnx_are_sizes(c, &sizes))
                 return NULL;
         for (int64_t i = 0; i < sizes.count; i++) {
                 const int axis = lg__onnx_axis(c, axes.count > i ? axes.v[i] : i, ndim);
@@ -224,6 +224,9 @@ LG__ONNX(RotaryEmbedding)
                         return lg__onnx_fail(c, LG_ERR_ARGUMENT, "num_heads is missing");
                 x = lg_transpose(lg_reshape(x, LG_SHAPE(s.size[0], s.size[1], heads, s.size[2] / heads)), 1, 2);
         }
+        if (s.ndim < 3 || (places && (places->at.shape.ndim != 2 || cosine->at.shape.ndim != 2)))
+                return lg__onnx_fail(c, LG_ERR_SHAPE, "its operand is %s, the cosines %s", lg__tensor_text(c->in[0]).s,
+                                     lg__tensor_text(cosine).s);
         if (places) { /* rows of the tables, by place */
                 lg_tensor *rows = lg_reshape(lg_cast(places, LG_I64), LG_SHAPE(-1));
                 const lg_shape *p = &places->at.shape;

@@ -166,7 +166,7 @@ LG__ONNX(MeanVarianceNormalization)
 static lg_tensor *running(lg__onnx_call *c, lg_tensor *(*fn)(lg_tensor *x, int dim), double first)
 {
         lg_tensor *x = c->in[0];
-        const int axis = lg__onnx_axis(c, (int64_t)lg__onnx_number(c, 1, 0), x->at.shape.ndim);
+        const int axis = lg__onnx_axis(c, lg__onnx_whole(c, 1, 0), x->at.shape.ndim);
         if (axis < 0)
                 return NULL;
         const lg_dims dims = LG_DIMS(axis);

@@ -69,7 +69,7 @@ static bool fill_row(const resizing *r, const axis *a, int64_t i, double *row)
         const double x = position(r, a, (double)i), narrow = r->antialias && a->scale < 1 ? a->scale : 1;
         const double reach = (r->curve == LINEAR ? 1 : 2) / narrow;
         double sum = 0;
-        if (r->crops && (x < 0 || x > (double)(a->in - 1)))
+        if (r->crops && !(x >= 0 && x <= (double)(a->in - 1)))
                 return false;
         const int64_t first = (int64_t)ceil(x - reach), last = (int64_t)floor(x + reach);
         for (int64_t j = first; j <= last; j++) {
@@ -159,7 +159,7 @@ static bool take_sizes(const lg__onnx_call *c, lg_dims dims, const double *scale
                         return lg__onnx_fail(c, LG_ERR_SHAPE, "dimension %d is empty", dims.dim[i]);
                 a->scale = scale_count < 0 ? sizes[i] / (double)a->in : scales[i];
                 const double size = scale_count < 0 ? sizes[i] : floor(scales[i] * (double)a->in);
-                if (!(size >= 0 && size < INT32_MAX) || !(a->scale > 0))
+                if (!(size >= 0 && size < INT32_MAX) || !(a->scale > 0) || a->in > INT32_MAX)
                         return lg__onnx_fail(c, LG_ERR_ARGUMENT, "dimension %d: factor %g, size %g", dims.dim[i],
                                              a->scale, size);
                 a->out = (int64_t)size;

@@ -45,10 +45,9 @@ LG__ONNX(ConstantOfShape)
         lg_shape shape;
         if (!lg__onnx_ints_in(c, 0, &sizes) || !shape_of_ints(c, &sizes, &shape))
                 return NULL;
-        if (!a || a->type != TYPE_TENSOR)
-                return lg_zeros(c->ctx, shape, .device = lg_cpu());
-        lg_tensor *one = lg__onnx_tensor_of(c->model, &a->t);
-        return one ? lg_contiguous(lg_expand(lg_reshape(one, LG_SHAPE_0D), shape)) : NULL;
+        lg_tensor *one = a && a->type == TYPE_TENSOR ? lg__onnx_tensor_of(c->model, &a->t)
+                                                     : lg_zeros(c->ctx, LG_SHAPE_0D, .device = lg_cpu());
+        return one ? lg_expand(lg_reshape(one, LG_SHAPE_0D), shape) : NULL; /* one element, whatever the shape */
 }
 
 LG__ONNX(EyeLike)
@@ -114,10 +113,13 @@ LG__ONNX(Flatten)
         const lg_shape *s = &x->at.shape;
         int64_t axis = lg__onnx_int(c, "axis", 1), rows = 1, columns = 1;
         axis = axis < 0 ? axis + s->ndim : axis;
-        if (axis < 0 || axis > s->ndim)
+        bool fits = axis >= 0 && axis <= s->ndim;
+        for (int i = 0; i < s->ndim && fits; i++) {
+                int64_t *to = i < axis ? &rows : &columns;
+                fits = !__builtin_mul_overflow(*to, s->size[i], to);
+        }
+        if (!fits)
                 return lg__onnx_fail(c, LG_ERR_ARGUMENT, "axis %lld of %s", (long long)axis, lg__tensor_text(x).s);
-        for (int i = 0; i < s->ndim; i++)
-                *(i < axis ? &rows : &columns) *= s->size[i];
         return lg_reshape(x, LG_SHAPE(rows, columns));
 }
 
@@ -216,6 +218,8 @@ LG__ONNX(Split)
         if (axis < 0 || !(lg__onnx_in(c, 1) ? lg__onnx_ints_in(c, 1, &sizes) : lg__onnx_ints_of(c, "split", &sizes)))
                 return NULL;
         const int64_t n = x->at.shape.size[axis], each = (n + parts - 1) / parts;
+        if (!lg__onnx_are_sizes(c, &sizes))
+                return NULL;
         if (sizes.count >= 0 && sizes.count != parts)
                 return lg__onnx_fail(c, LG_ERR_SHAPE, "%lld sizes for %lld results", (long long)sizes.count,
                                      (long long)parts);
@@ -266,14 +270,15 @@ LG__ONNX(SplitToSequence)
 LG__ONNX(SequenceAt)
 {
         lg_tensor *parts = c->in[0];
-        const double i = lg__onnx_number(c, 1, 0);
-        return lg__ok(c->ctx) ? lg_select(parts, 0, (int64_t)i) : NULL;
+        const int32_t i = lg__onnx_whole(c, 1, 0);
+        return lg__ok(c->ctx) ? lg_select(parts, 0, i) : NULL;
 }
 
 /* Takes x[start], x[start + step], ... up to but not including x[end] of one dimension. */
 static lg_tensor *sliced(lg_tensor *x, int axis, int64_t start, int64_t end, int64_t step)
 {
         const int64_t n = x->at.shape.size[axis], low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
+        step = step < -n - 1 ? -n - 1 : step;
         start = start < 0 ? start + n : start;
         end = end < 0 ? (end < -n ? -1 : end + n) : end;
         start = start < 0 ? 0 : start > high ? high : start;
@@ -317,8 +322,7 @@ LG__ONNX(Slice)
 
 LG__ONNX(Trilu)
 {
-        const int64_t k = (int64_t)lg__onnx_number(c, 1, 0);
-        const int diagonal = (int)(k < -INT32_MAX ? -INT32_MAX : k > INT32_MAX ? INT32_MAX : k);
+        const int diagonal = lg__onnx_whole(c, 1, 0);
         if (!lg__ok(c->ctx))
                 return NULL;
         return lg__onnx_int(c, "upper", 1) ? lg_triu(c->in[0], .diagonal = diagonal)
@@ -329,9 +333,10 @@ LG__ONNX(Trilu)
 static const lg_shape *image(const lg__onnx_call *c, int64_t b)
 {
         const lg_shape *s = &c->in[0]->at.shape;
-        return s->ndim == 4 && b > 0 ? s
-                                     : lg__onnx_fail(c, LG_ERR_SHAPE, "blocks of %lld of %s", (long long)b,
-                                                     lg__tensor_text(c->in[0]).s);
+        return s->ndim == 4 && b > 0 && b <= INT16_MAX && s->size[2] <= INT32_MAX && s->size[3] <= INT32_MAX
+                       ? s
+                       : lg__onnx_fail(c, LG_ERR_SHAPE, "blocks of %lld of %s", (long long)b,
+                                       lg__tensor_text(c->in[0]).s);
 }
 
 LG__ONNX(DepthToSpace)

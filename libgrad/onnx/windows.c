@@ -78,6 +78,8 @@ static bool take_windows(const lg__onnx_call *c, int kernel, windows *ret)
                 const int side = i - SIDES + ret->sides;
                 ret->in[i] = side < 0 ? 1 : s->size[2 + side];
                 ret->kernel[i] = k ? side < 0 ? 1 : k->size[2 + side] : ret->kernel[i];
+                if (ret->in[i] > INT32_MAX || ret->kernel[i] > INT32_MAX)
+                        return lg__onnx_fail(c, LG_ERR_SHAPE, "a side has %lld elements", (long long)ret->in[i]);
         }
         return take_pads(c, ret);
 }
@@ -154,7 +156,8 @@ static bool take_cuts(const lg__onnx_call *c, const windows *w, int64_t *before,
         const char *how = lg__onnx_text(c, "auto_pad", "NOTSET");
         int64_t more[SIDES] = {0};
         lg__onnx_ints shape, extra;
-        if (!lg__onnx_ints_of(c, "output_shape", &shape) || !lg__onnx_ints_of(c, "output_padding", &extra))
+        if (!lg__onnx_ints_of(c, "output_shape", &shape) || !lg__onnx_ints_of(c, "output_padding", &extra) ||
+            !lg__onnx_are_sizes(c, &shape) || !lg__onnx_are_sizes(c, &extra))
                 return false;
         if ((shape.count >= 0 && shape.count != w->sides) || (extra.count >= 0 && extra.count != w->sides))
                 return lg__onnx_fail(c, LG_ERR_SHAPE, "output_shape or output_padding does not fit %d sides", w->sides);
@@ -168,7 +171,6 @@ static bool take_cuts(const lg__onnx_call *c, const windows *w, int64_t *before,
                         continue;
                 const int64_t size = shape.count >= 0 ? shape.v[k] : w->in[i] * w->stride[i];
                 const int64_t all = full + more[i] - size;
-                before[i] = !strcmp(how, "SAME_UPPER") || (all < 0) ? all / 2 : all - all / 2;
                 before[i] = !strcmp(how, "SAME_LOWER") ? all - all / 2 : all / 2;
                 after[i] = full - size - before[i];
         }
@@ -265,11 +267,17 @@ static lg_tensor *avg_pool(lg_tensor *x, const windows *w, bool ceil, bool count
                                                .ceil_mode = ceil, .no_count_padding = !count_padding));
 }
 
+/* Returns how many elements a window has. */
+static double elements_of(const windows *w)
+{
+        return (double)w->kernel[0] * (double)w->kernel[1] * (double)w->kernel[2];
+}
+
 /* Computes the means of windows with gaps by a convolution of each channel with ones. */
 static lg_tensor *avg_dilated(lg_tensor *x, const windows *w)
 {
         const int64_t channels = x->at.shape.size[1];
-        const double size = (double)(w->kernel[0] * w->kernel[1] * w->kernel[2]);
+        const double size = elements_of(w);
         lg_tensor *k = lg_full(x->ctx, LG_SHAPE(channels, 1, w->kernel[0], w->kernel[1], w->kernel[2]), 1 / size,
                                .dtype = x->at.dtype, .device = x->storage->device->id);
         if (w->sides == 3)
@@ -329,7 +337,7 @@ LG__ONNX(LpPool)
         lg_tensor *x = c->in[0];
         if (!take_windows(c, 0, &w))
                 return NULL;
-        const double size = (double)(w.kernel[0] * w.kernel[1] * w.kernel[2]);
+        const double size = elements_of(&w);
         bool gaps = false;
         for (int i = 0; i < SIDES; i++)
                 gaps = gaps || w.dilation[i] > 1;
@@ -377,7 +385,7 @@ LG__ONNX(MaxUnpool)
         windows w;
         lg__onnx_ints given;
         lg_tensor *x = c->in[0];
-        if (!take_windows(c, 0, &w) || !lg__onnx_ints_in(c, 2, &given))
+        if (!take_windows(c, 0, &w) || !lg__onnx_ints_in(c, 2, &given) || !lg__onnx_are_sizes(c, &given))
                 return NULL;
         lg_shape pooled = x->at.shape;
         for (int i = 0; i < w.sides; i++) {
@@ -412,6 +420,8 @@ LG__ONNX(Col2Im)
         lg__onnx_ints image, block;
         windows w = {.sides = 2};
         if (!lg__onnx_ints_in(c, 1, &image) || !lg__onnx_ints_in(c, 2, &block))
+                return NULL;
+        if (!lg__onnx_are_sizes(c, &image) || !lg__onnx_are_sizes(c, &block))
                 return NULL;
         if (image.count != 2 || block.count != 2)
                 return lg__onnx_fail(c, LG_ERR_SHAPE, "images of %lld sides; libgrad has 2", (long long)image.count);
