@@ -226,6 +226,42 @@ TEST_CASE_WITH(two_hundred_steps_are_pytorchs, begin, end)
         assert_int_equal(variants, 67);
 }
 
+/* Runs twenty steps of a variant from the usual start, converted to dtype, and reads the parameter. */
+static void run_twenty(const char *name, lg_dtype dtype, double *ret)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *p = lg_set_requires_grad(lg_cast(lg_detach(start(c, shape_of_variant(name))), dtype), true);
+        lg_optimizer *opt = make(c, name, LG_LIST(p));
+        assert_non_null(opt);
+        for (int t = 0; t < 20; t++) {
+                lg_scope scope = lg_scope_begin(c);
+                set_gradient(c, p, t);
+                clip(name, LG_LIST(p));
+                assert_true(lg_step(opt));
+                lg_scope_end(c, scope);
+        }
+        assert_true(lg_read(p, ret, LG_F64, N * sizeof *ret));
+        lg_close(c);
+}
+
+TEST_CASE(twenty_steps_in_f32_are_those_in_f64)
+{
+        char file[4096], name[40];
+        double ref[N], got[N];
+        const char *folder = getenv("LG_TEST_DATA");
+        snprintf(file, sizeof file, "%s/optim.txt", folder ? folder : "tests/data");
+        FILE *f = fopen(file, "r");
+        assert_non_null(f);
+        while (fscanf(f, "%39s %*[^\n]", name) == 1) {
+                run_twenty(name, LG_F64, ref);
+                run_twenty(name, LG_F32, got);
+                for (int i = 0; i < N; i++)
+                        if (!(fabs(got[i] - ref[i]) <= 1e-4 * fmax(1, fabs(ref[i]))))
+                                fail_msg("%s: %.9g, not %.9g", name, got[i], ref[i]);
+        }
+        fclose(f);
+}
+
 /* Steps that a parameter sits out for want of a gradient do not count for it; a strided leaf is updated in its place.
  */
 TEST_CASE(each_parameter_has_its_own_step_count)
