@@ -42,6 +42,7 @@ int main(int argc, char **argv)
 {
         lg_ctx *c = lg_open();
         int failed = 0;
+        lg_set_conv_allow_tf32(c, false); /* expected values are those of f32 */
         for (int i = 1; i < argc; i++) {
                 if (!strcmp(argv[i], "--device") && i + 1 < argc) {
                         device = lg_parse_device(c, argv[++i]);
