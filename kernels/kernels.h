@@ -325,7 +325,7 @@ typedef struct lg_kernels {
 
 /* Version of the interface; device modules with another one are refused. LG_DEVICE_TYPES is raised by hand when types
  * in these headers change; the sum changes with the names and the order in the lists of kernels. */
-#define LG_DEVICE_TYPES 20
+#define LG_DEVICE_TYPES 21
 enum {
         LG_DEVICE_ABI = LG_DEVICE_TYPES * (1 << 24)
 #define POINTWISE(name) +(int)sizeof #name *(LG_PW_##name + 1)
@@ -383,6 +383,9 @@ typedef struct lg_device_api {
         const lg_kernels *kernels;
         bool weights_last;            /* convolutions take weights with channels last, which is faster on this device */
         const lg_device_links *links; /* links with devices of other processes; NULL: unsupported */
+        /* Returns how many bytes a recurrent layer keeps for its derivative in a format of the device's own; 0: none,
+         * but gates and cells (recurrent.h). NULL: always 0. Of a's pointers it reads only which are NULL. */
+        int64_t (*recurrent_reserve)(lg_queue *q, const lg_recurrent_args *a);
 } lg_device_api;
 
 /* Returns the CPU device, with the kernels of the best instruction set that this machine supports. */

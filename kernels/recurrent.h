@@ -23,11 +23,14 @@ typedef enum lg_recurrent_kind {
  * With lengths, sample b consists of its first lengths[b] steps: later ones leave its state unchanged and give y = 0. A
  * length outside [0, steps] is recorded as a device error with code `origin` and replaced by the nearest valid one.
  * gates and cells are kept for the derivative, or NULL: (steps, batch, 4, H) has i, f, g, o or r, z, n, s[2] of each
- * step; cells (steps, batch, H) has c; both 0 after a sample's end. TANH and RELU have neither. */
+ * step; cells (steps, batch, H) has c; both 0 after a sample's end. TANH and RELU have neither. If `reserve` is not 0,
+ * which is what the device's recurrent_reserve() returned, gates has that many bytes in a format of the device's own
+ * instead, and cells is NULL. */
 typedef struct lg_recurrent_args {
         lg_dtype dtype;
         lg_recurrent_kind kind;
         bool reverse;
+        bool narrow; /* the results will be rounded to 16 bits, so that products may round f32 to TF32 */
         int origin;
         int64_t steps, batch, inputs, hidden, projection;
         const void *x;           /* (steps, batch, inputs) */
@@ -38,6 +41,7 @@ typedef struct lg_recurrent_args {
         const int64_t *lengths;  /* (batch), or NULL for `steps` */
         void *y, *h, *c;         /* (steps, batch, R), (batch, R), (batch, H); c: LSTM only */
         void *gates, *cells;
+        int64_t reserve;
 } lg_recurrent_args;
 
 /* Derivative of a recurrent layer: `layer` as in the forward call, with its results y, gates and cells as inputs. dy,

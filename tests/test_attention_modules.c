@@ -4,6 +4,7 @@
 #define ATTENTION(...) filled(lg_nn_multihead_attention(c, 4, 2, .dtype = lg_dtype_of(x), __VA_ARGS__))
 #define FIRST ATTENTION(.batch_first = true)
 #define SIZED ATTENTION(.kdim = 3, .vdim = 5, .batch_first = true)
+#define SHARED ATTENTION(.batch_first = true, .add_bias_kv = true, .add_zero_attn = true)
 #define Y golden_like(x, LG_SHAPE(2, 4, 4), 2)
 #define KEYS golden_like(x, LG_SHAPE(2, 4, 3), 2)
 #define VALUES golden_like(x, LG_SHAPE(2, 4, 5), 3)
@@ -54,6 +55,14 @@ static lg_tensor *cross_weights(lg_module *m, lg_tensor *x, lg_tensor *y, lg_ten
         ROW(cross_added_keys, cross_attention(FIRST, x, Y, golden_like(x, LG_SHAPE(3, 4), 3), LAST4), 2, 3, 4)         \
         ROW(cross_masks_weights, cross_weights(FIRST, x, Y, MASK, LAST4), 2, 3, 4)                                     \
         ROW(three, lg_forward(FIRST, x, Y, golden_like(x, LG_SHAPE(2, 4, 4), 5)), 2, 3, 4)                             \
+        ROW(bias_kv, lg_forward(ATTENTION(.batch_first = true, .add_bias_kv = true), x), 2, 3, 4)                      \
+        ROW(zero_attn, lg_forward(ATTENTION(.batch_first = true, .add_zero_attn = true), x), 2, 3, 4)                  \
+        ROW(bias_zero, lg_forward(SHARED, x), 2, 3, 4)                                                                 \
+        ROW(bias_zero_causal, lg_run_attention(SHARED, x, x, x, .causal = true), 2, 3, 4)                              \
+        ROW(bias_zero_masks, cross_attention(SHARED, x, Y, MASK, LAST4), 2, 3, 4)                                      \
+        ROW(bias_zero_added, cross_attention(SHARED, x, Y, golden_like(x, LG_SHAPE(3, 4), 3), NULL), 2, 3, 4)          \
+        ROW(bias_zero_weights, cross_weights(SHARED, x, Y, MASK, LAST4), 2, 3, 4)                                      \
+        ROW(bias_zero_by_params, by_params(SHARED, x, QUERIES, Y, Y), 88)                                              \
         ROW(sized, lg_forward(SIZED, x, KEYS, VALUES), 2, 3, 4)                                                        \
         ROW(sized_keys, lg_forward(SIZED, QUERIES, x, VALUES), 2, 4, 3)                                                \
         ROW(self_by_params, by_params(FIRST, x, QUERIES, NULL, NULL), 80)                                              \
@@ -100,6 +109,43 @@ TEST_CASE(grouped_heads)
         lg_close(c);
 }
 
+/* Keys of all samples: grouped heads, a cache, masks that broadcast, no other key. */
+TEST_CASE(shared_keys)
+{
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_multihead_attention(c, 8, 4, .kv_heads = 2, .batch_first = true, .add_bias_kv = true,
+                                                 .add_zero_attn = true);
+        lg_kv_cache *k = lg_kv_cache_new(m, 2, 5);
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 5, 8)), *w, *none = lg_slice(x, 1, 0, 0);
+        assert_shape(lg_parameter(m, "bias_k"), LG_SHAPE(1, 1, 4));
+        lg_tensor *whole = lg_run_attention(m, x, x, x, .causal = true, .weights = &w);
+        assert_shape(w, LG_SHAPE(2, 5, 7));
+        assert_near(largest_difference(lg_sum(w, .dims = LG_DIMS(2)), lg_ones(c, LG_SHAPE(2, 5))), 0, 1e-6);
+        assert_near(lg_item(lg_amax(lg_select(lg_slice(w, 2, 1, 5), 1, 0))), 0, 0); /* later than query 0 */
+        assert_true(lg_item(lg_amin(lg_slice(w, 2, 5, 7))) > 0);
+        assert_near(largest_difference(lg_run_attention(m, x, x, x, .causal = true), whole), 0, 1e-6);
+        lg_no_grad(c)
+        {
+                for (int i = 0; i < 5; i++) {
+                        lg_tensor *one = lg_slice(x, 1, i, i + 1);
+                        lg_tensor *y = lg_run_attention(m, one, one, one, .causal = true, .cache = k);
+                        assert_near(largest_difference(y, lg_slice(whole, 1, i, i + 1)), 0, 1e-6);
+                }
+                assert_int_equal(lg_kv_cache_length(k), 5);
+        }
+        lg_tensor *nothing = lg_zeros(c, LG_SHAPE(5, 1), .dtype = LG_BOOL);
+        whole = lg_run_attention(m, x, x, x, .mask = nothing);
+        assert_near(largest_difference(whole, lg_forward(m, x, none, none)), 0, 1e-6);
+        assert_near(largest_difference(whole,
+                                       lg_run_attention(m, x, x, x, .mask = lg_select(lg_select(nothing, 0, 0), 0, 0))),
+                    0, 1e-6);
+        assert_true(lg_item(lg_amax(lg_abs(lg_sub(whole, lg_parameter(m, "out_proj.bias"))))) > 1e-3);
+        assert_ok(c);
+        drop(lg_run_attention(m, x, x, x, .mask = lg_ones(c, LG_SHAPE(5, 4))));
+        assert_error(c, LG_ERR_SHAPE, "mask is");
+        lg_close(c);
+}
+
 /* The weights of the input are uniform up to sqrt(6 / (in + out)), drawn after that of the output; biases are 0. */
 TEST_CASE(first_values)
 {
@@ -118,6 +164,8 @@ TEST_CASE(first_values)
         assert_near(lg_item(lg_amax(lg_abs(lg_parameter(m, "out_proj.bias")))), 0, 0);
         const char *const names[] = {"q_proj_weight", "k_proj_weight",   "v_proj_weight",
                                      "in_proj_bias",  "out_proj.weight", "out_proj.bias"};
+        m = lg_nn_multihead_attention(c, 256, 2, .add_bias_kv = true);
+        assert_near(lg_item(lg_std(lg_parameter(m, "bias_k"))), 1.0 / 16, 0.01);
         m = lg_nn_multihead_attention(c, 4, 2, .kdim = 3);
         for (int i = 0; i < 6; i++)
                 assert_ptr_equal(lg_parameters(m).items[i], lg_parameter(m, names[i]));

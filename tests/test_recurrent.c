@@ -1,5 +1,5 @@
 /* test_recurrent.c - RNN, LSTM, GRU and their cells: PyTorch's and ONNX's numbers, states, lengths, errors. */
-#include "golden.h"
+#include "sequences.h"
 
 /* ---- PyTorch's numbers: tests/data/recurrent.py makes the same networks ---- */
 
@@ -304,8 +304,9 @@ TEST_CASE(lengths_end_samples)
                 lg_tensor *y = lg_run_rnn(m, x, .h0 = h0, .lengths = n, .h = &h);
                 lg_tensor *whole = lg_run_rnn(m, lg_slice(lg_slice(x, 1, 0, 1), 0, 0, 3), .h0 = lg_slice(h0, 1, 0, 1),
                                               .h = &alone);
-                assert_same_bits(lg_slice(lg_slice(y, 1, 0, 1), 0, 0, 3), whole);
-                assert_same_bits(lg_slice(h, 1, 0, 1), alone);
+                const double last = other_order(c, LG_F32);
+                assert_near(largest_difference(lg_slice(lg_slice(y, 1, 0, 1), 0, 0, 3), whole), 0, last);
+                assert_near(largest_difference(lg_slice(h, 1, 0, 1), alone), 0, last);
                 assert_near(lg_item(lg_sum(lg_abs(lg_slice(lg_select(y, 1, 0), 0, 3, 5)))), 0, 0);
                 assert_near(lg_item(lg_sum(lg_abs(lg_select(y, 1, 1)))), 0, 0);
                 assert_same_bits(lg_select(h, 1, 1), lg_select(h0, 1, 1));
@@ -496,7 +497,7 @@ TEST_CASE(anomalies_are_told_from_ended_samples)
         lg_close(c);
 }
 
-/* 16-bit results are those of f32, rounded once. */
+/* 16-bit results are those of f32, rounded once; on a GPU, with states rounded to TF32. */
 TEST_CASE(half_precision)
 {
         const lg_dtype dtypes[] = {LG_F16, LG_BF16};
@@ -507,8 +508,10 @@ TEST_CASE(half_precision)
                 lg_no_grad(c) for (int64_t i = 0; i < 4; i++)
                         lg_copy_(lg_parameters(wide).items[i], lg_cast(lg_parameters(m).items[i], LG_F32));
                 lg_tensor *y = lg_run_rnn(m, x, .h = &h);
-                assert_same_bits(y, lg_cast(lg_run_rnn(wide, lg_cast(x, LG_F32), .h = &same), dtypes[k]));
-                assert_same_bits(h, lg_cast(same, dtypes[k]));
+                lg_tensor *other = lg_cast(lg_run_rnn(wide, lg_cast(x, LG_F32), .h = &same), dtypes[k]);
+                const double last = other_order(c, dtypes[k]);
+                assert_near(largest_difference(y, other), 0, last);
+                assert_near(largest_difference(h, lg_cast(same, dtypes[k])), 0, last);
                 lg_backward(lg_sum(y));
                 assert_int_equal(lg_dtype_of(lg_grad_of(lg_parameter(m, "bias_hh_l0"))), dtypes[k]);
                 assert_ok(c);

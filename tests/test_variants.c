@@ -190,3 +190,33 @@ TEST_CASE(integers_in_long_rows)
         assert_ok(c);
         lg_close(c);
 }
+
+/* Functions of whole numbers, and derivatives and draws in f32 and f64, that other tests have in other dtypes only. */
+TEST_CASE(functions_in_other_dtypes)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *i = lg_arange(c, -2, 3, 1, .dtype = LG_I64);
+        assert_list(lg_cast(lg_isposinf(i), LG_I64), 0, 0, 0, 0, 0, 0);
+        assert_list(lg_cast(lg_isneginf(i), LG_I64), 0, 0, 0, 0, 0, 0);
+        assert_list(lg_heaviside(i, lg_add_scalar(i, 7)), 0, 0, 0, 7, 1, 1);
+        assert_list(lg_bitwise_or_scalar(i, 5), 0, -1, -1, 5, 5, 7);
+        assert_list(lg_bitwise_and_scalar(i, 3), 0, 2, 3, 0, 1, 2);
+        assert_list(lg_bitwise_xor_scalar(i, 1), 0, -1, -2, 1, 0, 3);
+        assert_list(lg_bitwise_left_shift_scalar(i, 2), 0, -8, -4, 0, 4, 8);
+        assert_list(lg_bitwise_right_shift_scalar(i, 1), 0, -1, -1, 0, 0, 1);
+        assert_list(lg_fmin(i, lg_neg(i)), 0, -2, -1, 0, -1, -2);
+        assert_list(lg_fmax(i, lg_neg(i)), 0, 2, 1, 0, 1, 2);
+        assert_list(lg_fmod_scalar(i, 2), 0, 0, -1, 0, 1, 0);
+        assert_list(lg_remainder_scalar(i, 2), 0, 0, 1, 0, 1, 0);
+        for (int d = 0; d < 2; d++) {
+                const lg_dtype dtype = d ? LG_F64 : LG_F32;
+                lg_tensor *x = lg_set_requires_grad(lg_full(c, LG_SHAPE(3), 3.5, .dtype = dtype), true);
+                lg_tensor *rest = lg_add(lg_fmod_scalar(x, 2), lg_remainder_scalar(x, 2));
+                lg_tensor *g = lg_standard_gamma(x), *n = lg_poisson(lg_detach(x));
+                assert_true(lg_backward(lg_sum(lg_add(rest, g))));
+                assert_true(lg_item(lg_amin(g)) > 0 && lg_item(lg_amin(n)) >= 0);
+                assert_true(lg_item(lg_amin(lg_grad_of(x))) > 2);
+        }
+        assert_ok(c);
+        lg_close(c);
+}

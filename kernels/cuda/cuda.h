@@ -334,6 +334,7 @@ template <typename H> static __device__ inline H lg_block_max(H v, H *shared)
 #define KERNEL(name, args) bool lg_cuda_##name(lg_queue *q, const args *a);
 extern "C" {
 #include "../kernels.def"
+int64_t lg_cuda_recurrent_reserve(lg_queue *q, const lg_recurrent_args *a); /* lg_device_api.recurrent_reserve */
 }
 
 #endif

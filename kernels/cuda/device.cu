@@ -349,7 +349,8 @@ static const lg_device_api api = {LG_DEVICE_ABI,
                                   facts,
                                   &lg_cuda_kernels,
                                   true,
-                                  &lg_cuda_links};
+                                  &lg_cuda_links,
+                                  lg_cuda_recurrent_reserve};
 
 extern "C" __attribute__((visibility("default"))) const lg_device_api *lg_device_module(void)
 {

@@ -1,5 +1,5 @@
-/* dnn.h - convolution and attention by cuDNN 9: the library, loaded when it is first needed, and its execution plans.
- */
+/* dnn.h - convolution, attention and recurrent layers by cuDNN 9: the library, loaded when it is first needed, and its
+ * execution plans. */
 #ifndef LG_CUDA_DNN_H
 #define LG_CUDA_DNN_H
 
@@ -12,6 +12,11 @@ typedef enum lg_dnn_answer { LG_DNN_DONE, LG_DNN_REFUSED, LG_DNN_FAILED } lg_dnn
  * arguments, NULL for the forward. */
 lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a);
 lg_dnn_answer lg_dnn_attention(lg_queue *q, const lg_attention_args *a, const lg_attention_vjp_args *v);
+/* The same for a recurrent layer. The first returns lg_device_api.recurrent_reserve's number; the derivative is for
+ * forwards with that reserve. If a forward with a reserve is refused, so are all later calls on the device. */
+int64_t lg_dnn_recurrent_reserve(lg_queue *q, const lg_recurrent_args *a);
+lg_dnn_answer lg_dnn_recurrent(lg_queue *q, const lg_recurrent_args *a);
+lg_dnn_answer lg_dnn_recurrent_vjp(lg_queue *q, const lg_recurrent_vjp_args *v);
 
 /* Counts of a device's table of plans. */
 typedef struct lg_dnn_counts {
@@ -48,7 +53,22 @@ __attribute__((visibility("default"))) void lg_cuda_dnn_forget(void);
         F(set, cudnnBackendSetAttribute)                                                                               \
         F(get, cudnnBackendGetAttribute)                                                                               \
         F(finish, cudnnBackendFinalize)                                                                                \
-        F(execute, cudnnBackendExecute)
+        F(execute, cudnnBackendExecute)                                                                                \
+        F(tensor_make, cudnnCreateTensorDescriptor)                                                                    \
+        F(tensor_set, cudnnSetTensorNdDescriptor)                                                                      \
+        F(tensor_destroy, cudnnDestroyTensorDescriptor)                                                                \
+        F(sequence_make, cudnnCreateRNNDataDescriptor)                                                                 \
+        F(sequence_set, cudnnSetRNNDataDescriptor)                                                                     \
+        F(sequence_destroy, cudnnDestroyRNNDataDescriptor)                                                             \
+        F(rnn_make, cudnnCreateRNNDescriptor)                                                                          \
+        F(rnn_set, cudnnSetRNNDescriptor_v8)                                                                           \
+        F(rnn_destroy, cudnnDestroyRNNDescriptor)                                                                      \
+        F(rnn_weights, cudnnGetRNNWeightSpaceSize)                                                                     \
+        F(rnn_spaces, cudnnGetRNNTempSpaceSizes)                                                                       \
+        F(rnn_params, cudnnGetRNNWeightParams)                                                                         \
+        F(rnn_forward, cudnnRNNForward)                                                                                \
+        F(rnn_derive, cudnnRNNBackwardData_v8)                                                                         \
+        F(rnn_derive_weights, cudnnRNNBackwardWeights_v8)
 
 typedef struct lg_dnn_library {
         bool there;
@@ -137,6 +157,7 @@ struct lg_dnn_table {
         cudaStream_t stream = NULL;  /* the handle's stream */
         lg_dnn_plan *plans[LG_DNN_PLANS];
         int count = 0;
+        bool no_recurrent = false; /* cuDNN has refused to run a recurrent layer that it had described */
         uint64_t calls = 0;
         int64_t hits = 0, misses = 0, failures = 0, attentions = 0; /* attentions: keys planned so far */
 

@@ -104,10 +104,10 @@ template <typename H> static __global__ void scatter_loop(lg_sample_args a, H *x
                 }
 }
 
-template <typename H> static __global__ void narrow_loop(const H *from, void *to, lg_dtype dtype, int64_t n)
+static __global__ void narrow_loop(const float *from, void *to, lg_dtype dtype, int64_t n)
 {
         for (int64_t e = LG_FIRST; e < n; e += LG_STEP)
-                lg_store<H>(to, dtype, e, from[e]);
+                lg_store<float>(to, dtype, e, from[e]);
 }
 
 template <typename H> static bool scatter(lg_queue *q, const lg_sample_args *a)
@@ -121,7 +121,7 @@ template <typename H> static bool scatter(lg_queue *q, const lg_sample_args *a)
         return x && lg_cuda_good(q, "cudaMemsetAsync", cudaMemsetAsync(x, 0, bytes, lg_cuda(q)->stream)) &&
                (n == 0 || lg_launch(q, "sample (scatter)", scatter_loop<H>, lg_blocks(q, atomic ? n : planes), *a, x, n,
                                     atomic)) &&
-               (!half || lg_launch(q, "sample (narrow)", narrow_loop<H>, lg_blocks(q, elements), (const H *)x, a->x,
+               (!half || lg_launch(q, "sample (narrow)", narrow_loop, lg_blocks(q, elements), (const float *)x, a->x,
                                    a->dtype, elements));
 }
 

@@ -1,6 +1,7 @@
 /* recurrent.cu - recurrent layers: TANH, RELU, LSTM, GRU. One product computes the inputs' part of all gates; each step
  * is a product with the state and a kernel for the cell. */
 #include "recurrent.h"
+#include "dnn.h"
 
 /* A step, at time t, from states `from` to states `to` (batch, state). */
 template <typename T> struct step {
@@ -144,11 +145,25 @@ template <typename T> static bool recurrent(lg_queue *q, const lg_recurrent_args
         return true;
 }
 
+bool lg_recurrent_run(lg_queue *q, const lg_recurrent_args *a)
+{
+        lg_recurrent_args own = *a;
+        own.gates = a->reserve ? NULL : a->gates;
+        return a->dtype == LG_F64 ? recurrent<double>(q, &own) : recurrent<float>(q, &own);
+}
+
 extern "C" bool lg_cuda_recurrent(lg_queue *q, const lg_recurrent_args *a)
 {
         if (a->dtype != LG_F32 && a->dtype != LG_F64)
                 return lg_queue_fail(q, LG_BROKEN, "recurrent: no kernel for dtype %d", (int)a->dtype);
         if (a->batch == 0)
                 return true;
-        return a->dtype == LG_F64 ? recurrent<double>(q, a) : recurrent<float>(q, a);
+        const lg_dnn_answer answer = lg_dnn_recurrent(q, a);
+        return answer == LG_DNN_REFUSED ? lg_recurrent_run(q, a) : answer == LG_DNN_DONE;
+}
+
+extern "C" int64_t lg_cuda_recurrent_reserve(lg_queue *q, const lg_recurrent_args *a)
+{
+        lg_on_device here(q->index);
+        return here.error == cudaSuccess ? lg_dnn_recurrent_reserve(q, a) : 0;
 }

@@ -14,6 +14,9 @@ static __host__ __device__ inline int64_t lg_recurrent_state(const lg_recurrent_
         return a.projection ? a.projection : a.hidden;
 }
 
+/* Computes a layer by kernels of this library. A reserve stays empty. */
+bool lg_recurrent_run(lg_queue *q, const lg_recurrent_args *a);
+
 static inline int64_t lg_recurrent_time(const lg_recurrent_args *a, int64_t s)
 {
         return a->reverse ? a->steps - 1 - s : s;

@@ -2,6 +2,7 @@
  * cell, which gives the gradients of the gates, and a product that gives those of the state before. The gradients of
  * inputs, weights and biases are products and sums over all steps. */
 #include "recurrent.h"
+#include "dnn.h"
 
 /* Gradients in scratch memory. */
 template <typename T> struct scratch {
@@ -189,9 +190,33 @@ template <typename T> static bool derive(lg_queue *q, const lg_recurrent_vjp_arg
                sum_rows(q, a, s.of_state, down, v->db_hh);
 }
 
+/* Computes the gates and cells in scratch memory, where cuDNN was to derive a layer and does not. */
+static bool compute_gates(lg_queue *q, lg_recurrent_args *a)
+{
+        const int64_t inner = a->batch * a->hidden, all = a->steps * inner;
+        const size_t size = lg_bytes_of(a->dtype);
+        char *p = (char *)q->workspace(q, (size_t)(6 * all + 2 * inner) * size);
+        if (!p)
+                return false;
+        lg_recurrent_args again = *a;
+        again.reserve = 0;
+        again.gates = a->gates = p;
+        again.cells = a->cells = p + (size_t)(4 * all) * size;
+        again.y = p + (size_t)(5 * all) * size;
+        again.h = p + (size_t)(6 * all) * size;
+        again.c = p + (size_t)(6 * all + inner) * size;
+        return lg_recurrent_run(q, &again);
+}
+
 extern "C" bool lg_cuda_recurrent_vjp(lg_queue *q, const lg_recurrent_vjp_args *v)
 {
         if (v->layer.dtype != LG_F32 && v->layer.dtype != LG_F64)
                 return lg_queue_fail(q, LG_BROKEN, "recurrent_vjp: no kernel for dtype %d", (int)v->layer.dtype);
-        return v->layer.dtype == LG_F64 ? derive<double>(q, v) : derive<float>(q, v);
+        lg_recurrent_vjp_args own = *v;
+        if (v->layer.reserve) {
+                const lg_dnn_answer answer = lg_dnn_recurrent_vjp(q, v);
+                if (answer != LG_DNN_REFUSED || !compute_gates(q, &own.layer))
+                        return answer == LG_DNN_DONE;
+        }
+        return v->layer.dtype == LG_F64 ? derive<double>(q, &own) : derive<float>(q, &own);
 }

@@ -52,8 +52,11 @@ typedef struct lg_multihead_attention_options {
         double dropout LG_DEFAULT;   /* probability that a weight becomes 0 in training mode; default 0 */
         bool no_bias LG_DEFAULT;     /* without "in_proj_bias" and "out_proj.bias"; default false */
         bool batch_first LG_DEFAULT; /* tensors are (N, T, ...), not (T, N, ...); default false, as in PyTorch */
-        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
-        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
+        /* One more key and value for all samples, the parameters "bias_k" and "bias_v". Default false. */
+        bool add_bias_kv LG_DEFAULT;
+        bool add_zero_attn LG_DEFAULT; /* one more key and value, of zeros; default false */
+        lg_dtype dtype LG_DEFAULT;     /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT;   /* of the parameters; default: the context's default device */
 } lg_multihead_attention_options;
 /* Makes a module of attention between projections to `heads` heads of dim / heads elements each (PyTorch's
  * nn.MultiheadAttention): lg_forward(m, x) for self-attention or lg_forward(m, q, k, v), both without a mask, or
@@ -62,8 +65,12 @@ typedef struct lg_multihead_attention_options {
  *
  * The parameters are "in_proj_weight" (3 dim, dim) or, if .kdim, .vdim or .kv_heads make q, k and v differ,
  * "q_proj_weight" (dim, dim), "k_proj_weight" and "v_proj_weight" (kv_heads dim / heads, kdim or vdim); "in_proj_bias";
- * "out_proj.weight" (dim, dim) and "out_proj.bias". The projections of the input are uniform as by
- * lg_init_xavier_uniform(), "out_proj.weight" as in lg_nn_linear(), biases 0.
+ * "out_proj.weight" (dim, dim) and "out_proj.bias"; with .add_bias_kv "bias_k" and "bias_v" (1, 1, kv_heads dim /
+ * heads). The projections of the input are uniform as by lg_init_xavier_uniform(), "out_proj.weight" as in
+ * lg_nn_linear(), "bias_k" and "bias_v" normal as by lg_init_xavier_normal(), the other biases 0.
+ *
+ * Every query sees the keys that .add_bias_kv and .add_zero_attn add, in this order after its S keys, whatever masks
+ * and .causal hide. Masks do not have them, the weights of lg_run_attention() do: S is then larger by their number.
  * Example: lg_nn_multihead_attention(c, 512, 8, .batch_first = true) */
 #define lg_nn_multihead_attention(...)                                                                                 \
         LG_CALL3(lg_nn_multihead_attention_with, lg_multihead_attention_options,                                       \

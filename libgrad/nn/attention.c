@@ -74,6 +74,31 @@ static bool make_heads(const lg_module *m, const arguments *a, lg_tensor *ret[3]
                                                                (shared || project_heads(m, a->v, 2, 1, ret + 2))));
 }
 
+/* ---- keys of all samples ---- */
+
+/* Returns the number of keys that all samples have. They stand before their own, so that .causal hides none of them. */
+static int64_t shared_keys(const sizes *s)
+{
+        return s->o.add_bias_kv + s->o.add_zero_attn;
+}
+
+/* Puts the module's tensor of that name and a zero, as far as it has them, before x (N, kv_heads, S, elements). */
+static lg_tensor *share(const lg_module *m, const char *name, lg_tensor *x)
+{
+        const sizes *s = m->user;
+        const int64_t kv = s->kv_heads, each = s->dim / s->heads, count = shared_keys(s);
+        if (!count)
+                return x;
+        lg_tensor *zero = lg_zeros(x->ctx, LG_SHAPE(1), .dtype = x->at.dtype, .device = x->storage->device->id);
+        lg_tensor *parts[3] = {zero, zero};
+        if (s->o.add_bias_kv)
+                parts[0] = lg_cast(lg_reshape(lg__module_tensor(m, name), LG_SHAPE(kv, 1, each)), x->at.dtype);
+        for (int i = 0; i < count; i++)
+                parts[i] = lg_expand(parts[i], LG_SHAPE(x->at.shape.size[0], kv, 1, each));
+        parts[count] = x;
+        return lg_cat(LG_LIST_OF(count + 1, parts), 2);
+}
+
 /* ---- masks ---- */
 
 /* Returns a mask to add: 0 for true and -inf for false. */
@@ -113,6 +138,18 @@ static bool join_masks(const lg_run_attention_options *o, const lg_tensor *keys,
         return *ret != NULL;
 }
 
+/* Lets every query see the shared keys; `length`: number of the other ones. */
+static lg_tensor *see_shared(const sizes *s, lg_tensor *mask, int64_t length)
+{
+        const int64_t count = shared_keys(s);
+        if (!mask || !count)
+                return mask;
+        lg_shape shape = mask->at.shape.ndim ? mask->at.shape : LG_SHAPE(1);
+        if (shape.size[shape.ndim - 1] == 1)
+                shape.size[shape.ndim - 1] = length;
+        return lg_pad(lg_expand(mask, shape), LG_INTS(count, 0), .value = mask->at.dtype == LG_BOOL);
+}
+
 /* ---- forward ---- */
 
 /* Computes the attention of the heads, and its weights by attending over the rows of an identity matrix. */
@@ -148,14 +185,20 @@ static lg_tensor *attend_step(lg_tensor *const h[3])
 static bool run_batched(lg_module *m, const arguments *a, lg_outputs *ret)
 {
         const sizes *s = m->user;
+        const int64_t shared = shared_keys(s);
         lg_tensor *h[3] = {NULL}, *weights = NULL, *mask;
         int64_t past = lg__whole_option(a->o.offset, 0);
         if (!make_heads(m, a, h) || (a->o.cache && !lg__kv_cache_extend(a->o.cache, m, h, &past)) ||
             !join_masks(&a->o, h[1], s->heads, &mask))
                 return false;
+        mask = see_shared(s, mask, h[1]->at.shape.size[2]);
+        h[1] = share(m, "bias_k", h[1]);
+        h[2] = share(m, "bias_v", h[2]);
+        if (!h[1] || !h[2])
+                return false;
         const lg_attention_options o = {.size_ = sizeof o,
                                         .causal = a->o.causal,
-                                        .offset = past,
+                                        .offset = past + shared,
                                         .mask = mask,
                                         .dropout = m->training ? s->o.dropout : 0};
         lg_tensor *y = a->o.weights                   ? weigh(h, &o, &weights)
@@ -164,6 +207,8 @@ static bool run_batched(lg_module *m, const arguments *a, lg_outputs *ret)
         y = lg_forward(lg_child(m, 0), join_heads(s, y));
         if (a->o.weights && !a->o.per_head)
                 weights = lg_mean(weights, .dims = LG_DIMS(1));
+        if (weights && shared)
+                weights = lg_roll(weights, -shared, -1);
         *ret = (lg_outputs){.count = 1 + (a->o.weights != NULL), .items = {y, weights}};
         return y != NULL;
 }
@@ -258,6 +303,16 @@ static bool fill_weight(lg_module *m, const char *name, int64_t out, int64_t in)
                                   s->o.device);
 }
 
+/* Adds the key or value that all samples share: normal, as lg_init_xavier_normal() has it. */
+static bool fill_shared(lg_module *m, const char *name)
+{
+        const sizes *s = m->user;
+        const int64_t kv = s->kv_heads * (s->dim / s->heads);
+        lg_tensor *t = lg_normal(m->object.ctx, 0, 1 / sqrt((double)kv), LG_SHAPE(1, 1, kv), .dtype = s->o.dtype,
+                                 .device = s->o.device);
+        return lg_module_add_parameter(m, name, t) != NULL;
+}
+
 /* Draws the weight of the output, then those of the input, in PyTorch's order. */
 static bool fill(lg_module *m, const void *options)
 {
@@ -272,6 +327,7 @@ static bool fill(lg_module *m, const void *options)
                                         fill_weight(m, "v_proj_weight", kv, s->vdim));
         ok = ok && (s->o.no_bias || lg__module_constant(m, LG__PARAMETER, "in_proj_bias", 0, LG_SHAPE(s->dim + 2 * kv),
                                                         s->o.dtype, s->o.device));
+        ok = ok && (!s->o.add_bias_kv || (fill_shared(m, "bias_k") && fill_shared(m, "bias_v")));
         if (ok && lg__module_attach(m, "out_proj", out, "lg_nn_multihead_attention"))
                 return true;
         lg__object_destroy(out);

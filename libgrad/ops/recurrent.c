@@ -4,7 +4,7 @@
  * copies of its inputs, and the derivative is that of these ops. */
 #include "recurrent.h"
 
-#define RECURRENT_FIELDS(FIELD) FIELD(int, kind, -1) FIELD(bool, reverse, false)
+#define RECURRENT_FIELDS(FIELD) FIELD(int, kind, -1) FIELD(bool, reverse, false) FIELD(bool, narrow, false)
 LG__ATTRIBUTES(recurrent, RECURRENT_FIELDS)
 
 enum { X, W_IH, W_HH, B_IH, B_HH, W_HR, H0, C0, LENGTHS, INPUTS };
@@ -19,6 +19,7 @@ static lg_recurrent_args args_of(lg_tensor *const *in, const recurrent_attribute
         return (lg_recurrent_args){.dtype = in[X]->at.dtype,
                                    .kind = (lg_recurrent_kind)a->kind,
                                    .reverse = a->reverse,
+                                   .narrow = a->narrow,
                                    .origin = LG__ORIGIN_RECURRENT,
                                    .steps = x[0],
                                    .batch = x[1],
@@ -36,7 +37,8 @@ static lg_recurrent_args args_of(lg_tensor *const *in, const recurrent_attribute
                                    .lengths = data[LENGTHS]};
 }
 
-/* Sets the shapes of the results. Gates and cells are kept if a derivative may need them, else they are empty. */
+/* Sets the shapes of the results. If a derivative may need them, gates and cells are kept, or what the device has in
+ * their place, else they are empty. */
 static bool infer(lg__call *call)
 {
         const recurrent_attributes *a = call->attributes;
@@ -44,15 +46,20 @@ static bool infer(lg__call *call)
         bool keeps = false;
         for (int i = 0; i < LENGTHS; i++)
                 keeps = keeps || (call->in[i] && call->ctx->recording && lg_requires_grad(call->in[i]));
+        const lg_device_api *api = call->device->api;
+        const int64_t reserve = keeps && api->recurrent_reserve ? api->recurrent_reserve(call->device->queue, &k) : 0;
         const bool lstm = a->kind == LG_RECURRENT_LSTM, gated = lstm || a->kind == LG_RECURRENT_GRU;
         const int64_t state = call->in[W_HH]->at.shape.size[1];
         for (int i = 0; i < call->out_count; i++)
                 call->out_at[i].dtype = call->in[X]->at.dtype;
+        if (reserve)
+                call->out_at[GATES].dtype = LG_U8;
         call->out_at[Y].shape = LG_SHAPE(k.steps, k.batch, state);
         call->out_at[H].shape = LG_SHAPE(k.batch, state);
         call->out_at[C].shape = LG_SHAPE(lstm ? k.batch : 0, k.hidden);
-        call->out_at[GATES].shape = LG_SHAPE(keeps && gated ? k.steps : 0, k.batch, 4, k.hidden);
-        call->out_at[CELLS].shape = LG_SHAPE(keeps && lstm ? k.steps : 0, k.batch, k.hidden);
+        call->out_at[GATES].shape =
+                reserve ? LG_SHAPE(reserve) : LG_SHAPE(keeps && gated ? k.steps : 0, k.batch, 4, k.hidden);
+        call->out_at[CELLS].shape = LG_SHAPE(keeps && lstm && !reserve ? k.steps : 0, k.batch, k.hidden);
         return true;
 }
 
@@ -61,14 +68,21 @@ static void *data_or_null(const lg_tensor *t)
         return lg__layout_numel(&t->at) ? lg__data(t) : NULL;
 }
 
+/* Completes k by what is kept for the derivative. */
+static void set_kept(lg_recurrent_args *k, lg_tensor *const *out)
+{
+        k->gates = data_or_null(out[GATES]);
+        k->cells = data_or_null(out[CELLS]);
+        k->reserve = out[GATES]->at.shape.ndim == 1 ? out[GATES]->at.shape.size[0] : 0;
+}
+
 static bool forward(lg__call *call)
 {
         lg_recurrent_args k = args_of(call->in, call->attributes);
         k.y = lg__data(call->out[Y]);
         k.h = lg__data(call->out[H]);
         k.c = lg__data(call->out[C]);
-        k.gates = data_or_null(call->out[GATES]);
-        k.cells = data_or_null(call->out[CELLS]);
+        set_kept(&k, call->out);
         return LG__RUN(call->device, "recurrent", recurrent, &k);
 }
 
@@ -86,8 +100,7 @@ static bool fused(lg__vjp *v)
                 *from[i] = g ? lg__data(g) : NULL;
         }
         k.layer.y = lg__data(v->out[Y]);
-        k.layer.gates = lg__data(v->out[GATES]);
-        k.layer.cells = lg__data(v->out[CELLS]);
+        set_kept(&k.layer, v->out);
         for (int i = 0; i < LENGTHS; i++) {
                 if (!v->needs[i])
                         continue;
@@ -249,9 +262,11 @@ static lg_tensor *compose(const lg__call *call)
         if (!check(call, lg__recurrent_gates(p->a.kind)))
                 return NULL;
         const lg_dtype dtype = lg__common_dtype(call->in, LENGTHS), wide = dtype == LG_F64 ? LG_F64 : LG_F32;
+        recurrent_attributes a = p->a;
+        a.narrow = dtype == LG_F16 || dtype == LG_BF16;
         for (int i = 0; i < INPUTS; i++)
                 in[i] = call->in[i] && i != LENGTHS ? lg_cast(call->in[i], wide) : call->in[i];
-        if (!lg__apply(LG__OP(recurrent), in, INPUTS, &p->a, out))
+        if (!lg__apply(LG__OP(recurrent), in, INPUTS, &a, out))
                 return NULL;
         lg__tensor_release(out[GATES]);
         lg__tensor_release(out[CELLS]);
@@ -279,5 +294,5 @@ static const lg__op layers[] = {[LG_RECURRENT_TANH] = LAYER(rnn_tanh),
 lg_tensor *lg__recurrent(lg_tensor *x, const lg__recurrent_layer *l, lg_tensor **ret_h, lg_tensor **ret_c)
 {
         lg_tensor *in[INPUTS] = {x, l->w_ih, l->w_hh, l->b_ih, l->b_hh, l->w_hr, l->h0, l->c0, l->lengths};
-        return lg__apply(&layers[l->kind], in, INPUTS, &(arguments){{l->kind, l->reverse}, ret_h, ret_c}, NULL);
+        return lg__apply(&layers[l->kind], in, INPUTS, &(arguments){{l->kind, l->reverse, false}, ret_h, ret_c}, NULL);
 }

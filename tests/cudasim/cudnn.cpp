@@ -5,6 +5,7 @@
  * from the fallback heuristic, a plain one. All want channels last. Only the tensor cores' adds a bias. Attention has
  * the one that compiles alone. Misuse dies; what cuDNN refuses is refused.
  */
+#include "cudnn_calls.h"
 #include "cudnn_graph.h"
 #include <array>
 #include <cstdio>
@@ -13,11 +14,6 @@
 
 using namespace cudasim;
 using namespace cudasim::dnn;
-
-struct cudnnContext {
-        cudaStream_t stream;
-        int device;
-};
 
 namespace
 {
@@ -82,12 +78,6 @@ int64_t get(descriptor *d, int name, int64_t room, void *to)
 
 /* What cudnnGetLastErrorString says. */
 thread_local std::string last_words;
-
-cudnnStatus_t failed(const char *call, cudnnStatus_t s)
-{
-        last_words = std::string(call) + " fails on purpose";
-        return s;
-}
 
 /* Where the pack says that a tensor is. */
 cudnnStatus_t find(const descriptor *pack, const tensor &t, char **ret)
@@ -155,13 +145,11 @@ cudnnStatus_t execute_other(cudaStream_t stream, const descriptor *plan, const d
 }
 } // namespace
 
-#define LOCK std::lock_guard<std::recursive_mutex> guard_(everything())
-#define FAIL                                                                                                           \
-        if (fails(__func__))                                                                                           \
-        return failed(__func__, CUDNN_STATUS_INTERNAL_ERROR)
-#define FAIL_MEMORY(where)                                                                                             \
-        if (fails(__func__))                                                                                           \
-        return failed(__func__, CUDNN_STATUS_INTERNAL_ERROR_##where##_ALLOCATION_FAILED)
+cudnnStatus_t cudasim::dnn::failed(const char *call, cudnnStatus_t s)
+{
+        last_words = std::string(call) + " fails on purpose";
+        return s;
+}
 
 extern "C" {
 size_t CUDNNWINAPI cudnnGetVersion(void)

@@ -45,7 +45,8 @@ void call_layer(vm *m)
                 take(m, lg_nn_prelu_with(c, in, HAND(m, p)));
                 return;
         case 4:
-                take(m, lg_nn_multihead_attention(c, in, size(m), .kv_heads = size(m), .batch_first = flag(m)));
+                take(m, lg_nn_multihead_attention(c, in, size(m), .kv_heads = size(m), .batch_first = flag(m),
+                                                  .add_bias_kv = flag(m), .add_zero_attn = flag(m)));
                 return;
         case 6:
                 out = size(m);

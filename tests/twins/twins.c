@@ -103,6 +103,8 @@ static lg_module *make_sequences(lg_ctx *c, const char *module)
 {
         if (!strcmp(module, "attention"))
                 return lg_nn_multihead_attention(c, 16, 4);
+        if (!strcmp(module, "attention-shared"))
+                return lg_nn_multihead_attention(c, 16, 4, .add_bias_kv = true, .add_zero_attn = true);
         if (!strcmp(module, "volumes"))
                 return lg_nn_sequential(c,
                                         lg_nn_conv3d(c, 2, 4, 0, .kernels = LG_TRIPLE(3, 1, 2),

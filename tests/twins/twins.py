@@ -137,6 +137,7 @@ def sequences():
     for name, make, inputs in (("volumes", volumes, (torch.randn(2, 2, 4, 5, 6), torch.zeros(1))),
                                ("signals", signals, (torch.randn(2, 2, 9), torch.zeros(1))),
                                ("attention", lambda: torch.nn.MultiheadAttention(16, 4), (x, k, k)),
+                               ("attention-shared", lambda: nn.MultiheadAttention(16, 4, add_bias_kv=True, add_zero_attn=True), (x, k, k)),
                                ("attention-sizes", lambda: torch.nn.MultiheadAttention(16, 4, kdim=12, vdim=20),
                                 (x, torch.randn(7, 3, 12), torch.randn(7, 3, 20))),
                                ("transformer", lambda: torch.nn.Transformer(16, 4, 2, 1, 24), (x, k)),

@@ -121,7 +121,7 @@ LG_API LG_NEW lg_tensor *lg_dist_kl(lg_dist p, lg_dist q);
  */
 
 /* Draws gamma variates of the shapes in x and of rate 1; NaN where a shape is below 0. The gradient by the shape is of
- * first order (PyTorch's _standard_gamma). */
+ * first order (PyTorch's _standard_gamma); a second derivative is LG_ERR_STATE. */
 LG_API LG_NEW lg_tensor *lg_standard_gamma(lg_tensor *x);
 
 /* Draws Poisson variates of the rates in x, without a gradient; NaN where a rate is below 0. */

@@ -1,4 +1,4 @@
-/* image.h - resizing images, and reading them at given points.
+/* image.h - resizing images, rearranging their elements, and reading them at given points.
  *
  * Images are tensors (N, C, H, W) of float dtypes: N images of C channels. Signals are (N, C, L), volumes (N, C, D, H,
  * W). f16 and bf16 are computed in f32 and rounded once. An image in channels-last layout gives results in that layout
@@ -55,6 +55,29 @@ LG_API LG_NEW lg_tensor *lg_interpolate_with(lg_tensor *x, const lg_interpolate_
 #define lg_nn_upsample(...)                                                                                            \
         LG_CALL1(lg_nn_upsample_with, lg_interpolate_options, lg_nn_upsample_takes_c, V, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_upsample_with(lg_ctx *c, const lg_interpolate_options *options);
+
+/* ---- rearranging ----
+ *
+ * x has any dtype, and the result has its elements in another order. Gradients of any order.
+ */
+
+/* Makes an image larger by a whole factor, at least 1, from its channels (PyTorch's F.pixel_shuffle): x (..., C
+ * factor^2, H, W) gives (..., C, H factor, W factor), where element (c, h factor + i, w factor + j) is (c factor^2 + i
+ * factor + j, h, w) of x. */
+LG_API LG_NEW lg_tensor *lg_pixel_shuffle(lg_tensor *x, int64_t factor);
+
+/* Reverses lg_pixel_shuffle() (PyTorch's F.pixel_unshuffle): x (..., C, H factor, W factor) gives (..., C factor^2, H,
+ * W). */
+LG_API LG_NEW lg_tensor *lg_pixel_unshuffle(lg_tensor *x, int64_t factor);
+
+/* Interleaves the channels of groups (PyTorch's F.channel_shuffle): in x (N, C, ...), of 3 dimensions or more, channel
+ * i of group g becomes channel i groups + g. groups divides C. */
+LG_API LG_NEW lg_tensor *lg_channel_shuffle(lg_tensor *x, int64_t groups);
+
+/* Make layers that apply the ops of these names. */
+LG_API LG_NEW lg_module *lg_nn_pixel_shuffle(lg_ctx *c, int64_t factor);
+LG_API LG_NEW lg_module *lg_nn_pixel_unshuffle(lg_ctx *c, int64_t factor);
+LG_API LG_NEW lg_module *lg_nn_channel_shuffle(lg_ctx *c, int64_t groups);
 
 /* ---- reading at points ---- */
 

@@ -50,9 +50,14 @@ typedef struct lg_embedding_options {
         LG_OPTIONS_HEAD
         /* A row that gets no gradient; negative: counted from the end; default: none; LG_ZERO_INT for row 0. */
         int64_t padding_idx LG_DEFAULT;
+        /* Rows that the index names and that are longer are first scaled down to this norm in place, without a gradient
+         * (PyTorch's max_norm); LG_ZERO for 0; default: no limit. */
+        double max_norm LG_DEFAULT;
+        double norm_type LG_DEFAULT; /* the order of that norm, above 0, also LG_INFINITY; default 2 */
 } lg_embedding_options;
 /* Looks up rows of weight (rows, features): an index of any shape (...) gives (..., features) (PyTorch's F.embedding).
- * Example: lg_embedding(ids, w, .padding_idx = 1) */
+ * With .max_norm weight changes in place: it is a leaf or outside the graph, and not expanded.
+ * Examples: lg_embedding(ids, w, .padding_idx = 1), lg_embedding(ids, w, .max_norm = 1) */
 #define lg_embedding(...)                                                                                              \
         LG_CALL2(lg_embedding_with, lg_embedding_options, lg_embedding_takes_index_weight, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_embedding_with(lg_tensor *index, lg_tensor *weight, const lg_embedding_options *options);

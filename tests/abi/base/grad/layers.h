@@ -20,6 +20,7 @@
 
 #include "grad/conv_layers.h"
 #include "grad/nn.h"
+#include "grad/norm.h"
 #include "grad/sequence.h"
 
 LG_BEGIN
@@ -48,6 +49,27 @@ LG_API LG_NEW lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *chi
 /* Appends a child, which m then owns, to a module of the two functions above under the next number, and returns it. */
 LG_API lg_module *lg_module_append(lg_module *m, lg_module *child);
 
+/* Makes a dictionary of children: lg_module_add(m, "name", child) adds one and lg_child_named(m, "name") returns it. It
+ * has no forward itself, as lg_nn_module_list().
+ * Example: lg_nn_module_dict(c) */
+LG_API LG_NEW lg_module *lg_nn_module_dict(lg_ctx *c);
+
+/* Makes a list of parameters named "0", "1", ... out of tensors, which are as for lg_module_add_parameter() and may be
+ * none at first: lg_parameters(m).items[i], lg_parameter(m, "0"). It has no forward. If a tensor does not fit, those
+ * before it are freed.
+ * Example: lg_nn_parameter_list(c, x, lg_copy(w, LG_NO_DEVICE)) */
+#define lg_nn_parameter_list(...)                                                                                      \
+        lg_nn_parameter_list_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_tensor, LG_TAIL1(__VA_ARGS__)))
+LG_API LG_NEW lg_module *lg_nn_parameter_list_list(lg_ctx *c, lg_tensor *const *tensors);
+
+/* Adds a tensor to such a list under the next number and returns it, as lg_module_add_parameter() does. */
+LG_API lg_tensor *lg_module_append_parameter(lg_module *m, lg_tensor *t);
+
+/* Makes a dictionary of parameters: lg_module_add_parameter(m, "name", t) adds one and lg_parameter(m, "name") returns
+ * it. It has no forward.
+ * Example: lg_nn_parameter_dict(c) */
+LG_API LG_NEW lg_module *lg_nn_parameter_dict(lg_ctx *c);
+
 typedef struct lg_residual_options {
         LG_OPTIONS_HEAD
         lg_module *shortcut LG_DEFAULT; /* applied to x before it is added; default: none, x itself */
@@ -71,6 +93,38 @@ typedef struct lg_linear_options {
 #define lg_nn_linear(...)                                                                                              \
         LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, V, I, I, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear_options *options);
+
+/* Makes a layer that applies lg_bilinear() to two inputs (..., in1) and (..., in2): (..., out). The options are those
+ * of lg_nn_linear(); "weight" (out, in1, in2) and "bias" (out) are uniform in [-1/sqrt(in1), 1/sqrt(in1)).
+ * lg_forward(m, x1, x2) runs it.
+ * Example: lg_nn_bilinear(c, 32, 32, 8) */
+#define lg_nn_bilinear(...)                                                                                            \
+        LG_CALL4(lg_nn_bilinear_with, lg_linear_options, lg_nn_bilinear_takes_c_in1_in2_out, V, I, I, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_bilinear_with(lg_ctx *c, int64_t in1, int64_t in2, int64_t out,
+                                             const lg_linear_options *options);
+
+typedef struct lg_adaptive_log_softmax_options {
+        LG_OPTIONS_HEAD
+        double div_value LG_DEFAULT; /* cluster i has in / div_value^(i + 1) hidden features; default 4; above 0 */
+        bool head_bias LG_DEFAULT;   /* with "head.bias"; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
+} lg_adaptive_log_softmax_options;
+/* Makes the soft-max of many classes by clusters (PyTorch's AdaptiveLogSoftmaxWithLoss), for classes in the order of
+ * their frequency. cutoffs increase from 1 to classes - 1: the head scores the classes before the first one and the
+ * clusters, of which each begins at a cutoff. The parameters are "head.weight", "tail.0.0.weight", "tail.0.1.weight",
+ * "tail.1.0.weight", ...
+ *
+ * lg_forward(m, x, target) of x (N, in) and classes target (N) gives the loss, which is the mean of the negative
+ * log-probabilities of the targets; lg_forward_all() gives the loss, then these log-probabilities (N). lg_forward(m, x)
+ * gives the log-probabilities of all classes (..., classes), and lg_argmax() of them is PyTorch's predict(). With a
+ * target, the host waits for the device; a class out of range is LG_ERR_ARGUMENT. A sample x (in) has a target ().
+ * Example: lg_nn_adaptive_log_softmax(c, 256, 50000, LG_INTS(2000, 10000), .head_bias = true) */
+#define lg_nn_adaptive_log_softmax(...)                                                                                \
+        LG_CALL4(lg_nn_adaptive_log_softmax_with, lg_adaptive_log_softmax_options,                                     \
+                 lg_nn_adaptive_log_softmax_takes_c_in_classes_cutoffs, V, I, I, V, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_adaptive_log_softmax_with(lg_ctx *c, int64_t in, int64_t classes, lg_ints_in cutoffs,
+                                                         const lg_adaptive_log_softmax_options *options);
 
 /* ---- normalisation ----
  *
@@ -182,6 +236,14 @@ typedef struct lg_group_norm_layer_options {
 LG_API LG_NEW lg_module *lg_nn_group_norm_with(lg_ctx *c, int64_t groups, int64_t channels,
                                                const lg_group_norm_layer_options *options);
 
+/* Makes a layer that applies lg_local_response_norm().
+ * Example: lg_nn_local_response_norm(c, 5) */
+#define lg_nn_local_response_norm(...)                                                                                 \
+        LG_CALL2(lg_nn_local_response_norm_with, lg_local_response_norm_options,                                       \
+                 lg_nn_local_response_norm_takes_c_size, V, I, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_local_response_norm_with(lg_ctx *c, int64_t size,
+                                                        const lg_local_response_norm_options *options);
+
 /* ---- dropout, embedding, flatten ---- */
 
 /* Makes a layer that in training mode sets each element to 0 with probability p and scales the others by 1 / (1 - p);
@@ -191,6 +253,10 @@ LG_API LG_NEW lg_module *lg_nn_dropout(lg_ctx *c, double p);
  * Examples: lg_nn_dropout2d(c, 0.2), lg_nn_dropout3d(c, 0.2) */
 LG_API LG_NEW lg_module *lg_nn_dropout2d(lg_ctx *c, double p);
 LG_API LG_NEW lg_module *lg_nn_dropout3d(lg_ctx *c, double p);
+/* Makes a layer that in training mode applies lg_alpha_dropout() or lg_feature_alpha_dropout(), for networks of SELU.
+ * Examples: lg_nn_alpha_dropout(c, 0.1), lg_nn_feature_alpha_dropout(c, 0.1) */
+LG_API LG_NEW lg_module *lg_nn_alpha_dropout(lg_ctx *c, double p);
+LG_API LG_NEW lg_module *lg_nn_feature_alpha_dropout(lg_ctx *c, double p);
 
 typedef struct lg_embedding_layer_options {
         LG_OPTIONS_HEAD
@@ -198,6 +264,9 @@ typedef struct lg_embedding_layer_options {
         int64_t padding_idx LG_DEFAULT;
         lg_dtype dtype LG_DEFAULT;   /* of the parameter; default LG_F32 */
         lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */
+        /* The rows that a forward reads are first scaled down to this norm in place, as by lg_embedding(). */
+        double max_norm LG_DEFAULT;
+        double norm_type LG_DEFAULT; /* the order of that norm, above 0; default 2 */
 } lg_embedding_layer_options;
 /* Makes a layer that replaces each index of x (...), an i64 tensor, by a row of "weight" (count, dim): the result is
  * (..., dim). The weight has the standard normal distribution. Other indices fail as in lg_embedding().
@@ -216,6 +285,8 @@ typedef struct lg_embedding_bag_layer_options {
         bool include_last_offset LG_DEFAULT; /* offsets have one more, the number of indices; default false */
         lg_dtype dtype LG_DEFAULT;           /* of the parameter; default LG_F32 */
         lg_device device LG_DEFAULT;         /* of the parameter; default: the context's default device */
+        double max_norm LG_DEFAULT;          /* limits the norm of rows in place, as for lg_nn_embedding() */
+        double norm_type LG_DEFAULT;         /* the order of that norm, above 0; default 2 */
 } lg_embedding_bag_layer_options;
 /* Makes a layer with the parameter of lg_nn_embedding() that reduces the rows of bags as lg_embedding_bag() does:
  * lg_forward(m, index) of an index (bags, length), lg_forward(m, index, offsets) of an index (n). The last input may be
@@ -229,6 +300,10 @@ LG_API LG_NEW lg_module *lg_nn_embedding_bag_with(lg_ctx *c, int64_t count, int6
 
 /* Makes a layer that joins all dimensions but the first, at least one, into one: (N, C, H, W) becomes (N, C H W). */
 LG_API LG_NEW lg_module *lg_nn_flatten(lg_ctx *c);
+
+/* Makes a layer that applies lg_unflatten(): it splits a dimension into dimensions of these sizes.
+ * Example: lg_nn_unflatten(c, 1, LG_SHAPE(16, 7, 7)) */
+LG_API LG_NEW lg_module *lg_nn_unflatten(lg_ctx *c, int dim, lg_shape sizes);
 
 /* Makes a layer whose result is its input x itself. */
 LG_API LG_NEW lg_module *lg_nn_identity(lg_ctx *c);

@@ -126,6 +126,22 @@ typedef struct lg_pairwise_distance_options {
 LG_API LG_NEW lg_tensor *lg_pairwise_distance_with(lg_tensor *x, lg_tensor *y,
                                                    const lg_pairwise_distance_options *options);
 
+typedef struct lg_local_response_norm_options {
+        LG_OPTIONS_HEAD
+        double alpha LG_DEFAULT; /* factor of the mean of the squares; default 1e-4; LG_ZERO for 0 */
+        double beta LG_DEFAULT;  /* exponent; default 0.75; LG_ZERO for 0 */
+        double k LG_DEFAULT;     /* added to the mean; default 1; LG_ZERO for 0 */
+} lg_local_response_norm_options;
+/* Divides x (N, C, ...), of a float dtype, by a power of the mean square over neighbouring channels (PyTorch's
+ * F.local_response_norm): y[n, c] = x[n, c] / (k + alpha m[n, c])^beta, where m is the sum of x^2 over the `size`
+ * channels from c - floor(size / 2) on, without those that x does not have, divided by size.
+ * Example: lg_local_response_norm(x, 5, .k = 2) */
+#define lg_local_response_norm(...)                                                                                    \
+        LG_CALL2(lg_local_response_norm_with, lg_local_response_norm_options, lg_local_response_norm_takes_x_size, V,  \
+                 I, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_local_response_norm_with(lg_tensor *x, int64_t size,
+                                                     const lg_local_response_norm_options *options);
+
 /* ---- dropout ----
  *
  * Dropout sets elements to 0 at random, with a probability p in [0, 1]. As lg_batch_norm(), these functions are in
@@ -134,7 +150,7 @@ LG_API LG_NEW lg_tensor *lg_pairwise_distance_with(lg_tensor *x, lg_tensor *y,
  * device and in every layout. The result is x itself if nothing can be dropped.
  */
 
-/* Options of lg_dropout() and lg_feature_dropout(). */
+/* Options of lg_dropout(), lg_feature_dropout(), lg_alpha_dropout() and lg_feature_alpha_dropout(). */
 typedef struct lg_dropout_options {
         LG_OPTIONS_HEAD
         bool training LG_DEFAULT; /* drops elements; default false: the result is x itself */
@@ -150,6 +166,18 @@ LG_API LG_NEW lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropou
 #define lg_feature_dropout(...)                                                                                        \
         LG_CALL2(lg_feature_dropout_with, lg_dropout_options, lg_feature_dropout_takes_x_p, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_feature_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
+
+/* Sets each element of x, or each whole channel of x (N, C, ...), to the limit of SELU, -1.7581, with probability p and
+ * computes a x + b of all elements, with the numbers a and b that keep mean 0 and variance 1 (PyTorch's F.alpha_dropout
+ * and F.feature_alpha_dropout). It goes with lg_selu(). With p = 1 the result is 0.
+ * Examples: lg_alpha_dropout(x, 0.1, .training = true), lg_feature_alpha_dropout(x, 0.2, .training = true) */
+#define lg_alpha_dropout(...)                                                                                          \
+        LG_CALL2(lg_alpha_dropout_with, lg_dropout_options, lg_alpha_dropout_takes_x_p, V, V, __VA_ARGS__)
+#define lg_feature_alpha_dropout(...)                                                                                  \
+        LG_CALL2(lg_feature_alpha_dropout_with, lg_dropout_options, lg_feature_alpha_dropout_takes_x_p, V, V,          \
+                 __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_alpha_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
+LG_API LG_NEW lg_tensor *lg_feature_alpha_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
 
 LG_END_C
 #endif

@@ -110,7 +110,9 @@ LG_API LG_NEW lg_tensor *lg_renorm(lg_tensor *x, double p, int dim, double max_n
 
 /* ---- matrix products ----
  *
- * The operands are promoted to a float dtype. lg_set_allow_tf32() makes f32 faster and less accurate on GPUs.
+ * All operands have float dtypes and are promoted to one, or all are integers and bool: these are promoted like the
+ * operands of lg_add(), bool to i64, and the result is exact modulo the range of its dtype, without a gradient.
+ * lg_set_allow_tf32() makes f32 faster and less accurate on GPUs.
  */
 
 /* Computes the matrix product of a (..., m, k) and b (..., k, n), which has shape (..., m, n), as PyTorch's matmul

@@ -11,7 +11,7 @@
  *     lg_module *lstm = lg_nn_lstm(c, 28, 128, .layers = 2, .batch_first = true);
  *     lg_tensor *h, *state, *y = lg_run_rnn(lstm, x, .lengths = lengths, .h = &h, .c = &state);
  *
- * 16-bit layers compute in f32 and round their results once.
+ * 16-bit layers compute in f32 and round their results once; on a GPU, products may round states to TF32.
  */
 #ifndef LG_RECURRENT_H
 #define LG_RECURRENT_H

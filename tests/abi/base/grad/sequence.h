@@ -93,6 +93,8 @@ typedef struct lg_embedding_bag_options {
         /* An index that is left out of its bag; negative: counted from the end; default: none; LG_ZERO_INT for 0. */
         int64_t padding_idx LG_DEFAULT;
         bool include_last_offset LG_DEFAULT; /* .offsets has one more, the number of indices; default false */
+        double max_norm LG_DEFAULT;          /* limits the norm of the rows in place, as for lg_embedding() */
+        double norm_type LG_DEFAULT;         /* the order of that norm, above 0; default 2 */
 } lg_embedding_bag_options;
 /* Looks up rows of weight (rows, features) and reduces those of each bag: (bags, features) (PyTorch's F.embedding_bag).
  * The bags are the rows of an i64 index (bags, length), or parts of an index (n) that begin at .offsets. A bag without

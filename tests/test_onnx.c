@@ -1,0 +1,227 @@
+/* test_onnx.c - ONNX files: node tests of the package onnx, parameters, copies, damaged files. */
+#include "files.h"
+#include "io/source.h"
+#include "onnx/model.h"
+
+typedef struct text {
+        const char *s, *end;
+} text;
+
+/* Takes a line, without its end, into a buffer. Returns false at the end of the text. */
+static bool take_line(text *t, char *line, size_t size)
+{
+        const char *end = t->s < t->end ? memchr(t->s, '\n', (size_t)(t->end - t->s)) : NULL;
+        if (!end)
+                return false;
+        snprintf(line, size, "%.*s", (int)(end - t->s), t->s);
+        t->s = end + 1;
+        return true;
+}
+
+/* Writes the next file of the text to `path`. */
+static void take_file(text *t, const char *path)
+{
+        char line[32];
+        assert_true(take_line(t, line, sizeof line));
+        const size_t bytes = (size_t)strtoul(line, NULL, 10);
+        put_file(path, t->s, bytes);
+        t->s += bytes;
+}
+
+static void open_nodes(lg_ctx *c, lg__whole *file, text *ret)
+{
+        char path[512];
+        const char *data = getenv("LG_TEST_DATA");
+        snprintf(path, sizeof path, "%s/onnx_nodes.gz", data ? data : "tests/data");
+        *file = (lg__whole){NULL, 0, 0};
+        assert_true(lg__whole_read(c, "test", path, file));
+        *ret = (text){file->data, file->data + file->bytes};
+}
+
+static void assert_result(const char *name, int i, const lg_tensor *y, const lg_tensor *want)
+{
+        if (y->at.dtype != want->at.dtype || !lg__shape_equal(y->at.shape, want->at.shape))
+                fail_msg("%s: result %d is %s, not %s", name, i, lg__tensor_text(y).s, lg__tensor_text(want).s);
+        const size_t n = (size_t)lg_numel(y), bytes = n * sizeof(double);
+        double *a = malloc(2 * bytes + 1), *b = a + n;
+        assert_non_null(a);
+        assert_true(lg_read(y, a, LG_F64, bytes) && lg_read(want, b, LG_F64, bytes));
+        const bool whole = !lg__dtype_float(want->at.dtype);
+        for (size_t k = 0; k < n; k++) {
+                const double off = fabs(a[k] - b[k]), most = whole ? 0 : 1e-6 + 1e-3 * fabs(b[k]);
+                if (!(off <= most) && !(isnan(a[k]) && isnan(b[k])) && a[k] != b[k])
+                        fail_msg("%s: result %d, element %zu is %.9g, not %.9g", name, i, k, a[k], b[k]);
+        }
+        free(a);
+}
+
+/* Runs a test whose line is read: NAME INPUTS RESULTS. */
+static void run_node(lg_ctx *c, text *t, char *line, bool run)
+{
+        lg_tensor *in[LG_MAX_OUTPUTS + 1] = {NULL};
+        lg_outputs out;
+        const char *name = strtok(line, " ");
+        const int inputs = atoi(strtok(NULL, " ")), outputs = atoi(strtok(NULL, " "));
+        take_file(t, at("model.onnx"));
+        lg_module *m = run ? lg_onnx_load(c, at("model.onnx")) : NULL;
+        if (run && !m)
+                fail_msg("%s: %s", name, lg_error(c));
+        for (int i = 0; i < inputs; i++) {
+                take_file(t, at("array.npy"));
+                in[i] = run ? lg_to(lg_read_npy(c, at("array.npy")), lg_default_device(c)) : NULL;
+        }
+        in[inputs] = LG_END;
+        if (run && !lg_forward_all_list(m, &out, sizeof out, in))
+                fail_msg("%s: %s", name, lg_error(c));
+        for (int i = 0; i < outputs; i++) {
+                take_file(t, at("array.npy"));
+                if (run)
+                        assert_result(name, i, out.items[i], lg_read_npy(c, at("array.npy")));
+        }
+        lg_module_free(m);
+}
+
+TEST_CASE(nodes)
+{
+        lg_ctx *c = open_ctx();
+        lg__whole file;
+        text t;
+        char line[256];
+        int count = 0;
+        open_nodes(c, &file, &t);
+        for (; take_line(&t, line, sizeof line); count++) {
+                const lg_scope scope = lg_scope_begin(c);
+                run_node(c, &t, line, count % (is_slow() ? 5 : 1) == 0);
+                lg_scope_end(c, scope);
+        }
+        assert_true(count > 900);
+        lg__free(c, file.data, (size_t)file.room);
+        assert_int_equal(lg_live_tensors(c), 0);
+        lg_close(c);
+}
+
+/* ---- a model made here: y = x W' + b, with W = fc.weight and b = fc.bias ---- */
+
+static void put_info(lg__proto_out *o, int field, const char *name)
+{
+        const int64_t info = lg__proto_begin(o, field);
+        lg__proto_put_text(o, INFO_NAME, name);
+        lg__proto_end(o, info);
+}
+
+static void put_tensor(lg__proto_out *o, const char *name, lg_shape shape, const float *values)
+{
+        const int64_t t = lg__proto_begin(o, GRAPH_INITIALIZER);
+        for (int i = 0; i < shape.ndim; i++)
+                lg__proto_put_int(o, TENSOR_DIMS, shape.size[i]);
+        lg__proto_put_int(o, TENSOR_DTYPE, lg__onnx_type(LG_F32));
+        lg__proto_put_text(o, TENSOR_NAME, name);
+        for (int64_t i = 0; i < lg__shape_numel(shape); i++)
+                lg__proto_put_f32(o, TENSOR_FLOATS, values[i]);
+        lg__proto_end(o, t);
+}
+
+/* Writes the model, with that operator and opset. */
+static lg__proto_out linear_model(lg_ctx *c, const char *op, int64_t opset)
+{
+        lg__proto_out o = {.ctx = c};
+        lg__proto_put_int(&o, MODEL_IR_VERSION, 8);
+        const int64_t set = lg__proto_begin(&o, MODEL_OPSET);
+        lg__proto_put_int(&o, OPSET_VERSION, opset);
+        lg__proto_end(&o, set);
+        const int64_t graph = lg__proto_begin(&o, MODEL_GRAPH), node = lg__proto_begin(&o, GRAPH_NODE);
+        lg__proto_put_text(&o, NODE_INPUT, "x");
+        lg__proto_put_text(&o, NODE_INPUT, "fc.weight");
+        lg__proto_put_text(&o, NODE_INPUT, "fc.bias");
+        lg__proto_put_text(&o, NODE_OUTPUT, "y");
+        lg__proto_put_text(&o, NODE_OP, op);
+        const int64_t a = lg__proto_begin(&o, NODE_ATTRIBUTE);
+        lg__proto_put_text(&o, ATTRIBUTE_NAME, "transB");
+        lg__proto_put_int(&o, ATTRIBUTE_I, 1);
+        lg__proto_end(&o, a);
+        lg__proto_end(&o, node);
+        put_tensor(&o, "fc.weight", LG_SHAPE(2, 3), (float[]){1, 2, 3, 4, 5, 6});
+        put_tensor(&o, "fc.bias", LG_SHAPE(2), (float[]){10, 20});
+        put_info(&o, GRAPH_INPUT, "x");
+        put_info(&o, GRAPH_OUTPUT, "y");
+        lg__proto_end(&o, graph);
+        return o;
+}
+
+static lg_module *loaded(lg_ctx *c, const char *op, int64_t opset)
+{
+        lg__proto_out o = linear_model(c, op, opset);
+        put_file(at("model.onnx"), o.data, (size_t)o.bytes);
+        lg__proto_free(&o);
+        return lg_onnx_load(c, at("model.onnx"));
+}
+
+TEST_CASE(parameters_have_the_files_names)
+{
+        lg_ctx *c = open_ctx();
+        lg_module *m = loaded(c, "Gemm", 13);
+        assert_ok(c);
+        lg_tensor *w = lg_parameter(m, "fc.weight"), *x = lg_ones(c, LG_SHAPE(4, 3));
+        assert_true(w && lg_parameter(m, "fc.bias") && lg_requires_grad(w));
+        lg_tensor *y = lg_forward(m, x);
+        assert_list(y, 1e-6, 16, 35, 16, 35, 16, 35, 16, 35);
+        assert_true(lg_backward(lg_sum(y)));
+        assert_list(lg_grad_of(w), 1e-6, 4, 4, 4, 4, 4, 4);
+        lg_module *copy = lg_module_clone(m);
+        lg_module_free(m);
+        assert_list(lg_forward(copy, x), 1e-6, 16, 35, 16, 35, 16, 35, 16, 35);
+        assert_true(lg_module_cast(copy, LG_F64));
+        assert_int_equal(lg_dtype_of(lg_forward(copy, lg_cast(x, LG_F64))), LG_F64);
+        lg_module *frozen = lg_onnx_load(c, at("model.onnx"), .frozen = true);
+        assert_false(lg_requires_grad(lg_parameter(frozen, "fc.weight")));
+        lg_close(c);
+}
+
+TEST_CASE(wrong_uses_are_errors)
+{
+        lg_ctx *c = open_ctx();
+        assert_null(loaded(c, "Gemmm", 13));
+        assert_error(c, LG_ERR_FORMAT, "Gemmm");
+        assert_null(loaded(c, "Gemm", LG__ONNX_OPSET + 1));
+        assert_error(c, LG_ERR_FORMAT, "opset");
+        assert_null(lg_onnx_load(c, at("none.onnx")));
+        assert_error(c, LG_ERR_IO, "none.onnx");
+        assert_null(lg_onnx_load(c, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "path");
+        lg_module *m = loaded(c, "Gemm", 13);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(4, 3));
+        assert_null(lg_forward(m, x, x));
+        assert_error(c, LG_ERR_ARGUMENT, "2 inputs");
+        assert_non_null(lg_module_replace(m, "fc", lg_nn_linear(c, 3, 2, .no_bias = true)));
+        assert_null(lg_forward(m, x));
+        assert_error(c, LG_ERR_STATE, "parts");
+        lg_close(c);
+}
+
+/* Every beginning of a file, and every file with one other byte, is read or is an error, and nothing is left. */
+TEST_CASE(damaged_files)
+{
+        lg_ctx *c = open_ctx();
+        lg__proto_out o = linear_model(c, "Gemm", 13);
+        for (int64_t i = 0; i < 3 * o.bytes; i++) {
+                const int64_t at_byte = i % o.bytes;
+                char was = o.data[at_byte];
+                o.data[at_byte] = (char)(i < o.bytes ? was : i < 2 * o.bytes ? ~was : was + 1);
+                put_file(at("model.onnx"), o.data, (size_t)(i < o.bytes ? at_byte : o.bytes));
+                o.data[at_byte] = was;
+                const lg_scope scope = lg_scope_begin(c);
+                lg_module *m = lg_onnx_load(c, at("model.onnx"));
+                assert_true(m || lg_error(c));
+                if (m)
+                        drop(lg_forward(m, lg_ones(c, LG_SHAPE(4, 3))));
+                lg_clear_error(c);
+                lg_scope_end(c, scope);
+                lg_module_free(m);
+                lg_clear_error(c);
+                assert_int_equal(lg_live_tensors(c), 0);
+        }
+        lg__proto_free(&o);
+        lg_close(c);
+}
+
+AROUND_TESTS(make_folder, remove_folder);
