@@ -121,7 +121,7 @@ bool lg__may_end(lg_ctx *c, const char *op)
 }
 
 /* Allocates host memory. Asks the system for large pages in blocks that contain some: the processor then translates
- * fewer addresses. The rest of a block has small pages, so that no more memory becomes resident than is used. */
+ * fewer addresses. The bytes after the last large page have small pages, so that none reaches beyond the block. */
 static void *alloc_on_host(size_t bytes)
 {
         void *p = NULL;
