@@ -258,6 +258,12 @@ TEST_CASE(memory_is_aligned_and_huge_requests_fail)
                 assert_int_equal((uintptr_t)p % 64, 0);
                 lg_system_free(c, lg_cpu(), p, n);
         }
+        for (size_t n = 1 << 21; n < 1 << 24; n += 1234567) { /* large pages of 2 MB */
+                char *p = lg_system_alloc(c, lg_cpu(), n);
+                assert_int_equal((uintptr_t)p % (1 << 21), 0);
+                p[n - 1] = 1;
+                lg_system_free(c, lg_cpu(), p, n);
+        }
         assert_null(lg_zeros(c, LG_SHAPE((int64_t)1 << 45)));
         assert_non_null(strstr(lg_error(c), "batch"));
         assert_error(c, LG_ERR_MEMORY, "out of memory");
