@@ -148,7 +148,7 @@ TEST_CASE(integers)
         for (int d = 0; d < 3; d++) {
                 uint64_t state = 1;
                 for (int i = 0; i < B * M * K + K * N + N; i++) {
-                        int64_t *to = i < B * M * K ? left + i : i < B * M * K + K * N ? right + i - B * M * K : NULL;
+                        int64_t *to = i < B * M * K ? left + i : i < B * M * K + K * N ? right + (i - B * M * K) : NULL;
                         state = state * 6364136223846793005u + 1442695040888963407u;
                         *(to ? to : beside + (i - B * M * K - K * N)) = wrapped(dtypes[d], state >> (i % 40));
                 }
