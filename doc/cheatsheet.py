@@ -145,7 +145,7 @@ class Sheet:
         yield 'Names like <i>create …</i> stand for the options listed with them. '
         yield (f'<a class="pdf" href="{pdf}">As PDF</a>' if pdf else '') + '<main>'
         for header in self.headers:
-            link = header.name.replace('.', '_8') + '.html'
+            link = header.name.replace('_', '__').replace('.', '_8') + '.html'
             yield f'<h2><a href="{link}">{header.name}</a> <small>{html.escape(header.title)}</small></h2>'
             for section, declarations in headers.sections(header):
                 if entries := self.entries(declarations):

@@ -119,7 +119,7 @@ listed = Links(os.path.join(folder, 'index.html')).links
 if manual.home_of_examples() != manual.CONTENTS:
     listed += Links(os.path.join(folder, f'{manual.label(manual.home_of_examples())}.html')).links
 for path in [*manual.pages(), *manual.examples(), *manual.found('libgrad/grad.h', 'libgrad/grad/*.h')]:
-    name = os.path.basename(path).replace('.', '_8') if path.endswith('.h') else manual.label(path)
+    name = os.path.basename(path).replace('_', '__').replace('.', '_8') if path.endswith('.h') else manual.label(path)
     if path != manual.CONTENTS and f'{name}.html' not in listed:
         wrong.append(f'{path} is not in the contents')
 index = ''.join(open(path, encoding='utf-8').read() for path in glob.glob(os.path.join(folder, 'search/*.js')))

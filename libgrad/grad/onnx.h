@@ -22,7 +22,7 @@ typedef struct lg_onnx_load_options {
  * Fails with LG_ERR_IO, with LG_ERR_FORMAT if the file is damaged, needs an opset above 28, has local functions, or has
  * operators that libgrad lacks, all of which the message lists, and with LG_ERR_DTYPE if a tensor is of a dtype that
  * libgrad lacks. Data beside the file must be in the file's folder or below it.
- * Example: lg_onnx_load(c, "resnet18.onnx", .device = lg_cuda(0)) */
+ * Example: lg_onnx_load(c, "resnet18.onnx", .device = lg_cpu()) */
 #define lg_onnx_load(...)                                                                                              \
         LG_CALL2(lg_onnx_load_with, lg_onnx_load_options, lg_onnx_load_takes_c_path, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_onnx_load_with(lg_ctx *c, const char *path, const lg_onnx_load_options *options);

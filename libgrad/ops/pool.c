@@ -275,6 +275,8 @@ static lg_tensor *compose(const lg__call *call)
         lg_tensor **const wanted = o.indices ? &index : NULL;
         const lg_dtype dtype = x->at.dtype;
         x = p->p ? lg_pow_scalar(lg__widened(x), p->p) : x;
+        if (!x)
+                return NULL;
         lg_tensor *y = p->spaces == 3 ? pool_volumes(call, x, &a, &depth, wanted) : pool_images(x, p->max, &a, wanted);
         if (p->p)
                 y = lg_cast(root_of(y, p->p, (double)(a.at.kernel[0] * a.at.kernel[1]) * (double)depth.kernel), dtype);

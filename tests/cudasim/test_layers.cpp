@@ -3,6 +3,7 @@
 #include "sim.h"
 #include "caught.h"
 #include <cudnn.h>
+#include <functional>
 #include <vector>
 
 enum { STEPS = 3, BATCH = 2, IN = 4, HIDDEN = 5 };
@@ -23,6 +24,7 @@ struct small_layer {
         cudnnTensorDescriptor_t state;
         size_t weights = 0, work = 0, reserve = 0;
         char *values, *space, *workspace, *kept;
+        std::function<void()> destroy; /* what was made, whatever a test puts in its place */
 
         small_layer()
         {
@@ -42,6 +44,21 @@ struct small_layer {
                 space = device_bytes(weights);
                 workspace = device_bytes(work);
                 kept = device_bytes(reserve);
+                destroy = [h = handle, r = rnn, of_x = x, of_y = y, s = state,
+                           memory = std::vector<char *>{values, space, workspace, kept}] {
+                        cudaDeviceSynchronize();
+                        cudnnDestroyTensorDescriptor(s);
+                        cudnnDestroyRNNDataDescriptor(of_y);
+                        cudnnDestroyRNNDataDescriptor(of_x);
+                        cudnnDestroyRNNDescriptor(r);
+                        cudnnDestroy(h);
+                        for (char *bytes : memory)
+                                cudaFree(bytes);
+                };
+        }
+        ~small_layer()
+        {
+                destroy();
         }
         cudnnStatus_t set(cudnnRNNMode_t mode, cudnnDataType_t precision, int projection)
         {
