@@ -59,7 +59,7 @@ static void compare(const format *f, const subject *u, bool gradient, const lg_t
         /* attention rounds weights, and recurrent layers by cuDNN round states to TF32 */
         const bool weighs = strncmp(u->name, "attention", strlen("attention")) == 0;
         const bool steps = strcmp(u->name, "recurrent") == 0 && lg_device_of(narrow).type == LG_DEVICE_CUDA;
-        const double inside = weighs ? unit(f, top) : steps ? 2 * unit(f, top) : 0;
+        const double inside = weighs ? unit(f, top) : steps ? 4 * unit(f, top) : 0;
         for (int64_t i = 0; i < n; i++) {
                 double limit = gradient ? 4 * unit(f, top) + 16 * unit(f, w[i])
                                         : (0.5 + 0x1p-8) * unit(f, w[i]) + 8 * FLT_EPSILON * top + inside;
