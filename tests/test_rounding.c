@@ -6,6 +6,7 @@
  */
 #include <float.h>
 #include "calls.h"
+#include "ops/pointwise.h"
 #include "rows.h"
 
 #define SETS 8 /* of values for each small case */
@@ -201,4 +202,23 @@ TEST_CASE(large_results_round_once)
                 check_call(c, &private_calls[i]);
         lg_close(c);
         assert_int_equal(wrong, 0);
+}
+
+/* Draws compute in f64 where the library calls them; in f32, which their kernels have as well, they are numbers, too.
+ */
+TEST_CASE(draws_in_f32)
+{
+        lg_ctx *c = open_ctx();
+        for (int d = 0; d < 2; d++) {
+                const lg_dtype dtype = d ? LG_F64 : LG_F32;
+                lg_tensor *x = lg_full(c, LG_SHAPE(5), 3.5, .dtype = dtype), *u = lg_full_like(x, 0.25);
+                lg_tensor *drawn = lg_gamma_draw(x, u), *count = lg_poisson_draw(x, u),
+                          *by_shape = lg_gamma_slope(x, drawn);
+                assert_true(lg_dtype_of(drawn) == dtype && lg_dtype_of(count) == dtype);
+                assert_true(lg_item(lg_amin(drawn)) > 0 && lg_item(lg_amax(drawn)) < 20);
+                assert_true(lg_item(lg_amin(count)) >= 0 && lg_item(lg_amax(count)) < 30);
+                assert_true(lg_item(lg_amin(by_shape)) > 0 && lg_item(lg_amax(by_shape)) < 10);
+        }
+        assert_ok(c);
+        lg_close(c);
 }
