@@ -6,7 +6,6 @@
  */
 #include <float.h>
 #include "calls.h"
-#include "ops/pointwise.h"
 #include "rows.h"
 
 #define SETS 8 /* of values for each small case */
@@ -203,6 +202,11 @@ TEST_CASE(large_results_round_once)
         lg_close(c);
         assert_int_equal(wrong, 0);
 }
+
+/* Private functions of ops/pointwise.h. */
+lg_tensor *lg_gamma_draw(lg_tensor *shape, lg_tensor *uniform);
+lg_tensor *lg_gamma_slope(lg_tensor *shape, lg_tensor *drawn);
+lg_tensor *lg_poisson_draw(lg_tensor *rate, lg_tensor *uniform);
 
 /* Draws compute in f64 where the library calls them; in f32, which their kernels have as well, they are numbers, too.
  */
