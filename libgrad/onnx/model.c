@@ -47,25 +47,34 @@ typedef struct lg__arena {
         size_t bytes; /* of this block, with this header */
 } lg__arena;
 
-/* Returns zeroed memory for `count` items, or NULL with LG_ERR_MEMORY. */
-static void *room_for(lg__onnx_model *m, int64_t count, size_t bytes)
+void *lg__arena_get(lg_ctx *c, struct lg__arena **arena, int64_t count, size_t bytes)
 {
         const size_t all = sizeof(lg__arena) + (size_t)count * bytes;
-        lg__arena *a = lg__alloc(m->ctx, all);
+        lg__arena *a = lg__alloc(c, all);
         if (!a)
                 return NULL;
-        *a = (lg__arena){m->arena, all};
-        m->arena = a;
+        *a = (lg__arena){*arena, all};
+        *arena = a;
         return a + 1;
+}
+
+void lg__arena_free(lg_ctx *c, struct lg__arena **arena)
+{
+        for (lg__arena *a = *arena, *next; a; a = next) {
+                next = a->next;
+                lg__free(c, a, a->bytes);
+        }
+        *arena = NULL;
+}
+
+static void *room_for(lg__onnx_model *m, int64_t count, size_t bytes)
+{
+        return lg__arena_get(m->ctx, &m->arena, count, bytes);
 }
 
 void lg__onnx_model_free(lg__onnx_model *m)
 {
-        for (lg__arena *a = m->arena, *next; a; a = next) {
-                next = a->next;
-                lg__free(m->ctx, a, a->bytes);
-        }
-        m->arena = NULL;
+        lg__arena_free(m->ctx, &m->arena);
 }
 
 /* ---- fields ---- */

@@ -62,6 +62,13 @@ lg_dtype lg__onnx_dtype(int64_t type);
 int lg__onnx_type(lg_dtype dtype);
 const char *lg__onnx_type_name(int64_t type);
 
+/* ---- memory that is freed at once ---- */
+
+struct lg__arena;
+/* Returns zeroed memory for `count` items, or NULL with LG_ERR_MEMORY. *arena begins as NULL. */
+void *lg__arena_get(lg_ctx *c, struct lg__arena **arena, int64_t count, size_t bytes);
+void lg__arena_free(lg_ctx *c, struct lg__arena **arena);
+
 /* ---- a model in memory ---- */
 
 /* A tensor in a file. Its elements are `bytes` bytes at `data` or, if `numbers` is not 0, that many numbers in fields
