@@ -47,8 +47,7 @@ typedef struct lg__arena {
         size_t bytes; /* of this block, with this header */
 } lg__arena;
 
-/* Returns zeroed memory for `count` items, or NULL with LG_ERR_MEMORY. */
-static void *room_for(lg__onnx_model *m, int64_t count, size_t bytes)
+void *lg__onnx_room(lg__onnx_model *m, int64_t count, size_t bytes)
 {
         const size_t all = sizeof(lg__arena) + (size_t)count * bytes;
         lg__arena *a = lg__alloc(m->ctx, all);
@@ -108,7 +107,7 @@ static bool take_text(lg__onnx_model *m, const lg__proto *p, const char *message
         }
         if (p->wire != LG__BYTES)
                 return damaged(m, message, "a text has another wire type than it must have");
-        char *s = room_for(m, (int64_t)all.bytes + 1, 1);
+        char *s = lg__onnx_room(m, (int64_t)all.bytes + 1, 1);
         if (!s)
                 return false;
         memcpy(s, all.s, all.bytes);
@@ -246,7 +245,7 @@ static bool take_attribute_tensor(lg__onnx_model *m, const lg__proto *p, lg__onn
 {
         if (!is_message(m, p, "an attribute"))
                 return false;
-        char *copy = room_for(m, (int64_t)p->bytes.bytes + 1, 1);
+        char *copy = lg__onnx_room(m, (int64_t)p->bytes.bytes + 1, 1);
         if (!copy)
                 return false;
         memcpy(copy, p->bytes.s, p->bytes.bytes);
@@ -303,12 +302,12 @@ static bool parse_attribute(lg__onnx_model *m, lg__span message, lg__onnx_attrib
         if (!count_fields(m, message, "an attribute", ATTRIBUTE_TYPE, counts) || !take_type(m, message, counts, a))
                 return false;
         if (a->type == TYPE_FLOATS &&
-            !(a->floats = room_for(m, a->count = counts[ATTRIBUTE_FLOATS], sizeof *a->floats)))
+            !(a->floats = lg__onnx_room(m, a->count = counts[ATTRIBUTE_FLOATS], sizeof *a->floats)))
                 return false;
-        if (a->type == TYPE_INTS && !(a->ints = room_for(m, a->count = counts[ATTRIBUTE_INTS], sizeof *a->ints)))
+        if (a->type == TYPE_INTS && !(a->ints = lg__onnx_room(m, a->count = counts[ATTRIBUTE_INTS], sizeof *a->ints)))
                 return false;
         if (a->type == TYPE_STRINGS &&
-            !(a->strings = room_for(m, a->count = counts[ATTRIBUTE_STRINGS], sizeof *a->strings)))
+            !(a->strings = lg__onnx_room(m, a->count = counts[ATTRIBUTE_STRINGS], sizeof *a->strings)))
                 return false;
         lg__proto p = {.rest = message};
         while (lg__proto_next(&p))
@@ -324,9 +323,9 @@ static bool parse_node(lg__onnx_model *m, lg__span message, lg__onnx_node *n)
         const char *domain = "";
         n->op = n->name = "";
         if (!count_fields(m, message, "a node", NODE_DOMAIN, counts) ||
-            !(n->in = room_for(m, n->in_count = counts[NODE_INPUT], sizeof *n->in)) ||
-            !(n->out = room_for(m, n->out_count = counts[NODE_OUTPUT], sizeof *n->out)) ||
-            !(n->attributes = room_for(m, n->attribute_count = counts[NODE_ATTRIBUTE], sizeof *n->attributes)))
+            !(n->in = lg__onnx_room(m, n->in_count = counts[NODE_INPUT], sizeof *n->in)) ||
+            !(n->out = lg__onnx_room(m, n->out_count = counts[NODE_OUTPUT], sizeof *n->out)) ||
+            !(n->attributes = lg__onnx_room(m, n->attribute_count = counts[NODE_ATTRIBUTE], sizeof *n->attributes)))
                 return false;
         lg__proto p = {.rest = message};
         while (lg__proto_next(&p)) {
@@ -348,12 +347,13 @@ static bool parse_node(lg__onnx_model *m, lg__span message, lg__onnx_node *n)
 
 /* ---- inputs and outputs ---- */
 
-static bool parse_dim(lg__onnx_model *m, lg__span message, int64_t *ret)
+static bool parse_dim(lg__onnx_model *m, lg__span message, int64_t *ret, const char **ret_name)
 {
         lg__proto p = {.rest = message};
         *ret = -1;
         while (lg__proto_next(&p))
-                if (p.field == DIM_VALUE && !take_int(m, &p, "a dimension", ret))
+                if ((p.field == DIM_VALUE && !take_int(m, &p, "a dimension", ret)) ||
+                    (p.field == DIM_NAME && !take_text(m, &p, "a dimension", ret_name)))
                         return false;
         return ended(m, &p, "a dimension");
 }
@@ -374,7 +374,8 @@ static bool parse_type(lg__onnx_model *m, lg__span message, int level, lg__onnx_
                         info->shape.ndim = 0;
                 if (level == 2 && info->shape.ndim == LG_MAX_DIMS)
                         return damaged(m, info->name, "it has more than 8 dimensions");
-                if (level == 2 ? !parse_dim(m, p.bytes, &info->shape.size[info->shape.ndim++])
+                const int at = info->shape.ndim;
+                if (level == 2 ? !parse_dim(m, p.bytes, &info->shape.size[info->shape.ndim++], &info->dims[at])
                                : !parse_type(m, p.bytes, level + 1, info))
                         return false;
         }
@@ -408,10 +409,10 @@ static bool parse_graph(lg__onnx_model *m, lg__span message)
         m->initializer_count = counts[GRAPH_INITIALIZER];
         m->input_count = counts[GRAPH_INPUT];
         m->output_count = counts[GRAPH_OUTPUT];
-        if (!(m->nodes = room_for(m, m->node_count, sizeof *m->nodes)) ||
-            !(m->initializers = room_for(m, m->initializer_count, sizeof *m->initializers)) ||
-            !(m->inputs = room_for(m, m->input_count, sizeof *m->inputs)) ||
-            !(m->outputs = room_for(m, m->output_count, sizeof *m->outputs)))
+        if (!(m->nodes = lg__onnx_room(m, m->node_count, sizeof *m->nodes)) ||
+            !(m->initializers = lg__onnx_room(m, m->initializer_count, sizeof *m->initializers)) ||
+            !(m->inputs = lg__onnx_room(m, m->input_count, sizeof *m->inputs)) ||
+            !(m->outputs = lg__onnx_room(m, m->output_count, sizeof *m->outputs)))
                 return false;
         lg__proto p = {.rest = message};
         while (lg__proto_next(&p)) {
@@ -456,6 +457,9 @@ bool lg__onnx_parse(lg__onnx_model *m, lg__span file)
                         return damaged(m, "the model",
                                        "it has local functions, which libgrad lacks; inline them first");
                 if (p.field == MODEL_IR_VERSION && !take_int(m, &p, "the model", &ir))
+                        return false;
+                if ((p.field == MODEL_PRODUCER && !take_text(m, &p, "the model", &m->producer)) ||
+                    (p.field == MODEL_PRODUCER_VERSION && !take_text(m, &p, "the model", &m->producer_version)))
                         return false;
                 if (p.field == MODEL_OPSET && (!is_message(m, &p, "the model") || !parse_opset(m, p.bytes)))
                         return false;

@@ -98,11 +98,12 @@ typedef struct lg__onnx_node {
         lg__onnx_attribute *attributes;
 } lg__onnx_node;
 
-/* An input or output of the graph. A dimension of the shape is -1 if the file gives no number. */
+/* An input or output of the graph. A dimension of the shape is -1 if the file gives no number; it may have a name. */
 typedef struct lg__onnx_info {
         const char *name;
-        int64_t type;   /* TensorProto.DataType; 0: no tensor */
-        lg_shape shape; /* ndim -1: not given */
+        int64_t type;                  /* TensorProto.DataType; 0: no tensor */
+        lg_shape shape;                /* ndim -1: not given */
+        const char *dims[LG_MAX_DIMS]; /* names of dimensions, or NULL */
 } lg__onnx_info;
 
 typedef struct lg__onnx_model {
@@ -110,6 +111,7 @@ typedef struct lg__onnx_model {
         const char *op;   /* name of the public function, for messages */
         const char *path; /* of the file */
         int64_t opset;
+        const char *producer, *producer_version; /* the program that wrote the file; NULL: not given */
         int64_t node_count, initializer_count, input_count, output_count;
         lg__onnx_node *nodes;
         lg__onnx_tensor *initializers;
@@ -120,6 +122,8 @@ typedef struct lg__onnx_model {
 /* Reads the messages in `file`, to which the model then refers. The caller sets ctx, op and path. Returns false with an
  * error: LG_ERR_FORMAT, LG_ERR_MEMORY. In any case lg__onnx_model_free() frees what the model has. */
 bool lg__onnx_parse(lg__onnx_model *m, lg__span file);
+/* Returns zeroed memory for `count` items that is freed with the model, or NULL with LG_ERR_MEMORY. */
+void *lg__onnx_room(lg__onnx_model *m, int64_t count, size_t bytes);
 void lg__onnx_model_free(lg__onnx_model *m);
 
 /* Reads the elements of t into `to`, which has room for them, or returns a tensor of them on the CPU, of libgrad's
