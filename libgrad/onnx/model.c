@@ -47,24 +47,34 @@ typedef struct lg__arena {
         size_t bytes; /* of this block, with this header */
 } lg__arena;
 
-void *lg__onnx_room(lg__onnx_model *m, int64_t count, size_t bytes)
+void *lg__arena_get(lg_ctx *c, struct lg__arena **arena, int64_t count, size_t bytes)
 {
         const size_t all = sizeof(lg__arena) + (size_t)count * bytes;
-        lg__arena *a = lg__alloc(m->ctx, all);
+        lg__arena *a = lg__alloc(c, all);
         if (!a)
                 return NULL;
-        *a = (lg__arena){m->arena, all};
-        m->arena = a;
+        *a = (lg__arena){*arena, all};
+        *arena = a;
         return a + 1;
+}
+
+void lg__arena_free(lg_ctx *c, struct lg__arena **arena)
+{
+        for (lg__arena *a = *arena, *next; a; a = next) {
+                next = a->next;
+                lg__free(c, a, a->bytes);
+        }
+        *arena = NULL;
+}
+
+static void *room_for(lg__onnx_model *m, int64_t count, size_t bytes)
+{
+        return lg__arena_get(m->ctx, &m->arena, count, bytes);
 }
 
 void lg__onnx_model_free(lg__onnx_model *m)
 {
-        for (lg__arena *a = m->arena, *next; a; a = next) {
-                next = a->next;
-                lg__free(m->ctx, a, a->bytes);
-        }
-        m->arena = NULL;
+        lg__arena_free(m->ctx, &m->arena);
 }
 
 /* ---- fields ---- */
@@ -107,7 +117,7 @@ static bool take_text(lg__onnx_model *m, const lg__proto *p, const char *message
         }
         if (p->wire != LG__BYTES)
                 return damaged(m, message, "a text has another wire type than it must have");
-        char *s = lg__onnx_room(m, (int64_t)all.bytes + 1, 1);
+        char *s = room_for(m, (int64_t)all.bytes + 1, 1);
         if (!s)
                 return false;
         memcpy(s, all.s, all.bytes);
@@ -245,7 +255,7 @@ static bool take_attribute_tensor(lg__onnx_model *m, const lg__proto *p, lg__onn
 {
         if (!is_message(m, p, "an attribute"))
                 return false;
-        char *copy = lg__onnx_room(m, (int64_t)p->bytes.bytes + 1, 1);
+        char *copy = room_for(m, (int64_t)p->bytes.bytes + 1, 1);
         if (!copy)
                 return false;
         memcpy(copy, p->bytes.s, p->bytes.bytes);
@@ -302,12 +312,12 @@ static bool parse_attribute(lg__onnx_model *m, lg__span message, lg__onnx_attrib
         if (!count_fields(m, message, "an attribute", ATTRIBUTE_TYPE, counts) || !take_type(m, message, counts, a))
                 return false;
         if (a->type == TYPE_FLOATS &&
-            !(a->floats = lg__onnx_room(m, a->count = counts[ATTRIBUTE_FLOATS], sizeof *a->floats)))
+            !(a->floats = room_for(m, a->count = counts[ATTRIBUTE_FLOATS], sizeof *a->floats)))
                 return false;
-        if (a->type == TYPE_INTS && !(a->ints = lg__onnx_room(m, a->count = counts[ATTRIBUTE_INTS], sizeof *a->ints)))
+        if (a->type == TYPE_INTS && !(a->ints = room_for(m, a->count = counts[ATTRIBUTE_INTS], sizeof *a->ints)))
                 return false;
         if (a->type == TYPE_STRINGS &&
-            !(a->strings = lg__onnx_room(m, a->count = counts[ATTRIBUTE_STRINGS], sizeof *a->strings)))
+            !(a->strings = room_for(m, a->count = counts[ATTRIBUTE_STRINGS], sizeof *a->strings)))
                 return false;
         lg__proto p = {.rest = message};
         while (lg__proto_next(&p))
@@ -323,9 +333,9 @@ static bool parse_node(lg__onnx_model *m, lg__span message, lg__onnx_node *n)
         const char *domain = "";
         n->op = n->name = "";
         if (!count_fields(m, message, "a node", NODE_DOMAIN, counts) ||
-            !(n->in = lg__onnx_room(m, n->in_count = counts[NODE_INPUT], sizeof *n->in)) ||
-            !(n->out = lg__onnx_room(m, n->out_count = counts[NODE_OUTPUT], sizeof *n->out)) ||
-            !(n->attributes = lg__onnx_room(m, n->attribute_count = counts[NODE_ATTRIBUTE], sizeof *n->attributes)))
+            !(n->in = room_for(m, n->in_count = counts[NODE_INPUT], sizeof *n->in)) ||
+            !(n->out = room_for(m, n->out_count = counts[NODE_OUTPUT], sizeof *n->out)) ||
+            !(n->attributes = room_for(m, n->attribute_count = counts[NODE_ATTRIBUTE], sizeof *n->attributes)))
                 return false;
         lg__proto p = {.rest = message};
         while (lg__proto_next(&p)) {
@@ -409,10 +419,10 @@ static bool parse_graph(lg__onnx_model *m, lg__span message)
         m->initializer_count = counts[GRAPH_INITIALIZER];
         m->input_count = counts[GRAPH_INPUT];
         m->output_count = counts[GRAPH_OUTPUT];
-        if (!(m->nodes = lg__onnx_room(m, m->node_count, sizeof *m->nodes)) ||
-            !(m->initializers = lg__onnx_room(m, m->initializer_count, sizeof *m->initializers)) ||
-            !(m->inputs = lg__onnx_room(m, m->input_count, sizeof *m->inputs)) ||
-            !(m->outputs = lg__onnx_room(m, m->output_count, sizeof *m->outputs)))
+        if (!(m->nodes = room_for(m, m->node_count, sizeof *m->nodes)) ||
+            !(m->initializers = room_for(m, m->initializer_count, sizeof *m->initializers)) ||
+            !(m->inputs = room_for(m, m->input_count, sizeof *m->inputs)) ||
+            !(m->outputs = room_for(m, m->output_count, sizeof *m->outputs)))
                 return false;
         lg__proto p = {.rest = message};
         while (lg__proto_next(&p)) {

@@ -62,6 +62,12 @@ lg_dtype lg__onnx_dtype(int64_t type);
 int lg__onnx_type(lg_dtype dtype);
 const char *lg__onnx_type_name(int64_t type);
 
+/* ---- memory that is freed at once ---- */
+
+/* Returns zeroed memory for `count` items, or NULL with LG_ERR_MEMORY. *arena begins as NULL. */
+void *lg__arena_get(lg_ctx *c, struct lg__arena **arena, int64_t count, size_t bytes);
+void lg__arena_free(lg_ctx *c, struct lg__arena **arena);
+
 /* ---- a model in memory ---- */
 
 /* A tensor in a file. Its elements are `bytes` bytes at `data` or, if `numbers` is not 0, that many numbers in fields
@@ -122,8 +128,6 @@ typedef struct lg__onnx_model {
 /* Reads the messages in `file`, to which the model then refers. The caller sets ctx, op and path. Returns false with an
  * error: LG_ERR_FORMAT, LG_ERR_MEMORY. In any case lg__onnx_model_free() frees what the model has. */
 bool lg__onnx_parse(lg__onnx_model *m, lg__span file);
-/* Returns zeroed memory for `count` items that is freed with the model, or NULL with LG_ERR_MEMORY. */
-void *lg__onnx_room(lg__onnx_model *m, int64_t count, size_t bytes);
 void lg__onnx_model_free(lg__onnx_model *m);
 
 /* Reads the elements of t into `to`, which has room for them, or returns a tensor of them on the CPU, of libgrad's

@@ -28,6 +28,11 @@ static const lg__type type = {.destroy = destroy};
 
 /* ---- facts about an ONNX file ---- */
 
+static void *room_for(lg__onnx_model *m, int64_t count, size_t bytes)
+{
+        return lg__arena_get(m->ctx, &m->arena, count, bytes);
+}
+
 static int compare_names(const void *a, const void *b)
 {
         return strcmp((*(const lg__onnx_tensor *const *)a)->name, (*(const lg__onnx_tensor *const *)b)->name);
@@ -36,7 +41,7 @@ static int compare_names(const void *a, const void *b)
 static bool sort_names(lg_weights *w)
 {
         const int64_t n = w->model.initializer_count;
-        w->by_name = lg__onnx_room(&w->model, n, sizeof *w->by_name);
+        w->by_name = room_for(&w->model, n, sizeof *w->by_name);
         for (int64_t i = 0; w->by_name && i < n; i++)
                 w->by_name[i] = &w->model.initializers[i];
         if (w->by_name)
@@ -55,7 +60,7 @@ static const lg__onnx_tensor *find(const lg_weights *w, const char *name)
 
 static const char *copied(lg__onnx_model *m, const char *text)
 {
-        char *s = lg__onnx_room(m, (int64_t)strlen(text) + 1, 1);
+        char *s = room_for(m, (int64_t)strlen(text) + 1, 1);
         return s ? memcpy(s, text, strlen(text)) : NULL;
 }
 
@@ -63,7 +68,7 @@ static const char *copied(lg__onnx_model *m, const char *text)
 static bool add_meta(lg_weights *w, lg__meta *metas, const char *kind, const char *name, const char *value)
 {
         const size_t room = strlen(kind) + strlen(name) + 2;
-        char *key = lg__onnx_room(&w->model, (int64_t)room, 1);
+        char *key = room_for(&w->model, (int64_t)room, 1);
         if (!key)
                 return false;
         snprintf(key, room, "%s%s%s", kind, *name ? " " : "", name);
@@ -94,7 +99,7 @@ static bool add_metas(lg_weights *w)
 {
         lg__onnx_model *m = &w->model;
         char text[200];
-        lg__meta *metas = lg__onnx_room(m, m->input_count + m->output_count + 2, sizeof *metas);
+        lg__meta *metas = room_for(m, m->input_count + m->output_count + 2, sizeof *metas);
         bool good = metas != NULL;
         w->metas = metas;
         for (int64_t i = 0; good && i < m->input_count; i++)
