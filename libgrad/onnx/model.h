@@ -64,6 +64,7 @@ const char *lg__onnx_type_name(int64_t type);
 
 /* ---- memory that is freed at once ---- */
 
+struct lg__arena;
 /* Returns zeroed memory for `count` items, or NULL with LG_ERR_MEMORY. *arena begins as NULL. */
 void *lg__arena_get(lg_ctx *c, struct lg__arena **arena, int64_t count, size_t bytes);
 void lg__arena_free(lg_ctx *c, struct lg__arena **arena);
