@@ -116,8 +116,8 @@ typedef struct lg_text_stream {
 } lg_text_stream;
 /* Returns the text that one more id adds, as whole UTF-8 characters, followed by a NUL: "" if the id only begins a
  * character. Bytes that cannot become a character are U+FFFD. An id of -1 ends the text and returns what is left. The
- * text lasts as that of lg_tokenizer_decode() does. An id without a token is LG_ERR_ARGUMENT.
- * Example: fputs(lg_tokenizer_next(t, &stream, id), stdout); */
+ * text belongs to the tokenizer until its next call of lg_tokenizer_decode() or lg_tokenizer_next(). An id without a
+ * token is LG_ERR_ARGUMENT. Example: fputs(lg_tokenizer_next(t, &stream, id), stdout); */
 LG_API const char *lg_tokenizer_next(lg_tokenizer *t, lg_text_stream *stream, int64_t id);
 
 LG_END_C

@@ -392,7 +392,7 @@ bool lg__tokenizer_read(lg_tokenizer *t, const char *path)
 {
         lg_ctx *c = t->object.ctx;
         lg__reader r = {.t = t, .c = c, .path = path};
-        char file[LG__PATH], other[LG__PATH];
+        char file[LG__PATH], other[LG__PATH], ends[LG__PATH];
         if (strlen(path) > LG__PATH - 32)
                 return lg__fail(c, LG_ERR_IO, LG__OPEN ": the path is longer than %d bytes", LG__PATH - 32);
         join(file, sizeof file, path, false, "tokenizer.json");
@@ -403,9 +403,9 @@ bool lg__tokenizer_read(lg_tokenizer *t, const char *path)
         close_json(&r);
         if (!ok)
                 return false;
-        join(other, sizeof other, r.path, true, "tokenizer_config.json");
-        r.path = other;
-        if (exists(c, other))
+        join(ends, sizeof ends, r.path, true, "tokenizer_config.json");
+        r.path = ends;
+        if (exists(c, ends))
                 ok = read_json(&r);
         if (ok)
                 lg__read_ends(&r);

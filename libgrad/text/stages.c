@@ -138,8 +138,8 @@ int64_t lg__stage_added(lg__call *call, int k, const char *s, int64_t bytes, boo
                 int64_t begin = a->lstrip ? at - blanks(s, at, true) : at;
                 int64_t stop = a->rstrip ? end + blanks(s + end, bytes - end, false) : end;
                 begin = begin > done ? begin : done;
-                if (!final && stop > bytes - 4 && a->rstrip)
-                        break; /* more blanks may follow */
+                if (!final && a->rstrip && bytes - stop < stage->longest + 4)
+                        break; /* more blanks may follow, and tokens that begin in them */
                 if (!pass(call, k + 1, s, done, begin) || !lg__ids_add(call->t->object.ctx, call->ids, a->id))
                         return ANY_ERROR;
                 done = stop;

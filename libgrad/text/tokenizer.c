@@ -91,7 +91,7 @@ int64_t lg_tokenizer_size(const lg_tokenizer *t)
 
 int64_t lg_tokenizer_id(const lg_tokenizer *t, const char *token)
 {
-        if (!t || !token)
+        if (!t || (!token && !lg__fail(t->object.ctx, LG_ERR_ARGUMENT, "lg_tokenizer_id: the token is NULL")))
                 return -1;
         const size_t bytes = strlen(token);
         for (int64_t i = 0; i < t->added_count; i++)
@@ -145,9 +145,8 @@ lg_tensor *lg_tokenizer_encode_with(lg_tokenizer *t, const char *text, const lg_
         if (!text)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the text is NULL", op);
         const int64_t bytes = o.bytes ? lg__whole_option(o.bytes, 0) : (int64_t)strlen(text);
-        if (bytes < 0)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: .bytes is %lld; it must not be negative", op,
-                                (long long)bytes);
+        if (bytes < 0 || bytes >= (int64_t)1 << 47) /* more than addresses reach */
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: .bytes is %lld, which no text has", op, (long long)bytes);
         lg__ids ids = {0};
         lg__call call = {.t = t, .op = op, .ids = &ids, .plain = o.plain};
         const bool ok = (!o.add_special || add_all(c, &ids, &t->before)) &&
