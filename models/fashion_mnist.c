@@ -112,6 +112,8 @@ static void run_to_end(run *r, csv *file, char *const *argv)
         figures f = {0};
         report last = {0};
         const bool to_end = train(r, file, &f, &last);
+        if (to_end)
+                saving_onnx(r);
         if (lg_error(r->c) || !ranks_first(r))
                 return;
         if (to_end)

@@ -109,6 +109,15 @@ static bool is_replaceable(run *r, const char *option, const char *path, bool *r
                lg_set_error(r->c, LG_ERR_IO, "%s %s: it cannot be written: %s", option, path, strerror(errno));
 }
 
+static bool write_onnx(run *r)
+{
+        lg_scope scope = lg_scope_begin(r->c);
+        lg_tensor *x = lg_zeros(r->c, LG_SHAPE(2, 1, 28, 28), .device = lg_device_of(lg_parameters(r->net).items[0]));
+        bool ok = lg_onnx_save(r->net, r->o->onnx, LG_LIST(x), .inputs = LG_NAMES("image"), .outputs = LG_NAMES("scores"));
+        lg_scope_end(r->c, scope);
+        return ok;
+}
+
 /* Writes new files at once, as a test: a first save loses nothing. Untrained weights are no result and are removed
  * again. */
 bool saving_possible(run *r)
@@ -122,6 +131,8 @@ bool saving_possible(run *r)
         if (o->keep_best && !lg_error(r->c) && is_replaceable(r, "--keep-best", o->keep_best, &is_new) && is_new &&
             lg_save(r->net, o->keep_best))
                 unlink(o->keep_best);
+        if (o->onnx && !lg_error(r->c) && is_replaceable(r, "--onnx", o->onnx, &is_new) && is_new && write_onnx(r))
+                unlink(o->onnx);
         return !lg_error(r->c);
 }
 
@@ -145,6 +156,15 @@ void saving_keep_best(run *r, double accuracy)
         r->best_epoch = r->epoch;
         if (r->o->keep_best && ranks_first(r) && !lg_save(r->net, r->o->keep_best))
                 r->unwritten = true;
+}
+
+void saving_onnx(run *r)
+{
+        if (!r->o->onnx || lg_error(r->c) || !ranks_first(r))
+                return;
+        run_swap(r);
+        r->unwritten = !write_onnx(r) || r->unwritten;
+        run_swap(r);
 }
 
 /* ---- the command ---- */

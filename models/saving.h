@@ -1,4 +1,4 @@
-/* saving.h - the files of a run: --save, --resume and --keep-best. */
+/* saving.h - the files of a run: --save, --resume, --keep-best and --onnx. */
 #ifndef SAVING_H
 #define SAVING_H
 
@@ -11,12 +11,14 @@ void saving_begin(run *r);
 bool saving_resume(run *r);
 /* Returns the name of the model whose weights the file has under `prefix`, or NULL. The context must have no error. */
 const char *saving_model_in(lg_ctx *c, const char *path, const char *prefix);
-/* Returns whether the files of --save and --keep-best can be written, which rank 0 tests before hours of training. */
+/* Returns whether the files of --save, --keep-best and --onnx can be written, which rank 0 tests before hours of training. */
 bool saving_possible(run *r);
 /* Writes the file of --save, if given. Returns false after an error. */
 bool saving_write(run *r);
 /* Records the accuracy of an epoch; if it is the best so far, writes the weights to the file of --keep-best. */
 void saving_keep_best(run *r, double accuracy);
+/* Writes the network, with averages of its weights if there are any, to the file of --onnx, if given. */
+void saving_onnx(run *r);
 /* Prints the command that resumes the run from the file of --save. */
 void saving_print_command(FILE *f, const run *r, char *const *argv);
 

@@ -15,6 +15,7 @@ typedef struct since {
 } since;
 /* Operators that are not listed have both since opset 13. */
 static const since later[] = {
+        {"GlobalAveragePool", 13, 22}, {"InstanceNormalization", 13, 22}, {"CastLike", 15, 15},
         {"Acos", 13, 22},
         {"Acosh", 13, 22},
         {"AffineGrid", 20, 20},
