@@ -336,7 +336,8 @@ static void try_data(const things *t, int64_t a, int64_t b)
         TRY(made[3] = lg_dataset_transform(images, lg_transform_random_crop(c, a, a, .padding = b)));
         TRY(made[4] = lg_dataset_transform(images, lg_transform_random_crop(c, a, b, .padding = 1)));
         TRY(made[5] = lg_dataset_text(c, text, a, .stride = b));
-        for (int i = 0; i < 6; i++) {
+        TRY(made[6] = lg_dataset_tokens(c, text, a, .bits = 16, .stride = b, .vocabulary = a, .separator = b));
+        for (int i = 0; i < 7; i++) {
                 lg_batch sample;
                 const lg_fields fields = lg_dataset_fields(made[i]);
                 int64_t n = fields.count ? 1 : LIMIT;

@@ -371,6 +371,34 @@ TEST_CASE(wrong_uses_are_errors)
         lg_close(c);
 }
 
+TEST_CASE(tensors_without_a_module)
+{
+        lg_ctx *c = open_ctx();
+        lg_weight t;
+        const char *key, *value;
+        lg_module_free(loaded(c, "Gemm", 13));
+        lg_weights *w = lg_weights_open(c, at("model.onnx"));
+        assert_ok(c);
+        assert_true(lg_weights_at(w, 0, &t) && !lg_weights_at(w, 2, &t));
+        assert_string_equal(t.name, "fc.weight");
+        assert_string_equal(t.dtype_name, "F32");
+        assert_true(t.bytes == 24 && t.shape.ndim == 2);
+        assert_list(lg_weights_read(w, "fc.bias"), 0, 10, 20);
+        assert_true(lg_weights_metadata(w, 1, &key, &value) && !lg_weights_metadata(w, 3, &key, &value));
+        assert_string_equal(key, "opset");
+        assert_string_equal(value, "13");
+        assert_true(lg_weights_metadata(w, 2, &key, &value));
+        assert_string_equal(key, "output y");
+        assert_string_equal(value, "no tensor");
+        assert_null(lg_weights_read(w, "fc.bia"));
+        assert_error(c, LG_ERR_ARGUMENT, "fc.bias");
+        lg_weights_close(w);
+        put_file(at("model.onnx"), "\x08\x0a", 2);
+        assert_null(lg_weights_open(c, at("model.onnx")));
+        assert_error(c, LG_ERR_FORMAT, "this is no ONNX file");
+        lg_close(c);
+}
+
 /* Every beginning of a file, and every file with one other byte, is read or is an error, and nothing is left. */
 TEST_CASE(damaged_files)
 {

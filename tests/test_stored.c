@@ -1,4 +1,4 @@
-/* test_stored.c - data sets that stay in their files: records, rows of NumPy's arrays, text. */
+/* test_stored.c - data sets that stay in their files: records, rows of NumPy's arrays, text, tokens. */
 #include <limits.h>
 #include "files.h"
 
@@ -218,6 +218,212 @@ TEST_CASE(bytes_of_text)
         assert_null(lg_dataset_text(c, at("text"), INT64_MAX));
         assert_error(c, LG_ERR_SHAPE, "");
         lg_close(c);
+}
+
+/* ---- tokens ---- */
+
+#define TOKENS 1000
+
+/* Token i of the file: 6634 i modulo 65521, which u16 holds and i16 does not. */
+static int64_t token(int64_t i)
+{
+        return i * 6634 % 65521;
+}
+
+static const char *put_tokens(int bits, size_t skip, size_t more)
+{
+        static char bytes[8 * TOKENS + 64];
+        for (int i = 0; i < TOKENS; i++)
+                for (int b = 0; b < bits / 8; b++)
+                        bytes[skip + (size_t)(i * (bits / 8) + b)] = (char)(token(i) >> (8 * b));
+        put_file(at("tokens.bin"), bytes, skip + (size_t)(TOKENS * bits / 8) + more);
+        return at("tokens.bin");
+}
+
+static void assert_window(const lg_dataset *d, int64_t i, int64_t length, int64_t stride)
+{
+        lg_batch b;
+        assert_true(lg_dataset_get((lg_dataset *)d, i, &b));
+        assert_int_equal(lg_dtype_of(b.x), LG_I64);
+        for (int64_t k = 0; k < length; k++) {
+                assert_true(((const int64_t *)lg__data(b.x))[k] == token(i * stride + k));
+                assert_true(((const int64_t *)lg__data(b.y))[k] == token(i * stride + k + 1));
+        }
+}
+
+TEST_CASE(windows_of_tokens)
+{
+        lg_ctx *c = open_ctx();
+        for (int bits = 16; bits <= 32; bits += 16)
+                for (size_t skip = 0; skip < 20; skip += 12) {
+                        lg_dataset *d = lg_dataset_tokens(c, put_tokens(bits, skip, 0), 37, .bits = bits == 16 ? 0 : 32,
+                                                          .skip = (int64_t)skip, .vocabulary = 65521);
+                        assert_int_equal(lg_dataset_size(d), (TOKENS - 1) / 37);
+                        assert_int_equal(lg_dataset_fields(d).count, 2);
+                        for (int64_t i = 0; i < lg_dataset_size(d); i++)
+                                assert_window(d, i, 37, 37);
+                        lg_dataset_free(d);
+                        d = lg_dataset_tokens(c, at("tokens.bin"), 998, .bits = bits, .skip = (int64_t)skip,
+                                              .stride = 1);
+                        assert_int_equal(lg_dataset_size(d), 2);
+                        assert_window(d, 1, 998, 1);
+                        lg_dataset_free(d);
+                }
+        lg_dataset *one = lg_dataset_tokens(c, put_tokens(16, 0, 0), 999, .stride = INT64_MAX);
+        assert_int_equal(lg_dataset_size(one), 1);
+        assert_window(one, 0, 999, 1);
+        lg_dataset *two = lg_dataset_concat(c, one, lg_dataset_tokens(c, at("tokens.bin"), 999));
+        assert_int_equal(lg_dataset_size(two), 2);
+        lg_batch b;
+        assert_true(lg_dataset_get(two, 1, &b));
+        assert_true(((const int64_t *)lg__data(b.y))[998] == token(999));
+        assert_ok(c);
+        lg_close(c);
+}
+
+TEST_CASE(windows_of_arrays_of_tokens)
+{
+        static const char *const types[] = {"<u2", "<u4", "<u8", "<i4", "<i8"};
+        static const int widths[] = {2, 4, 8, 4, 8};
+        lg_ctx *c = open_ctx();
+        for (int t = 0; t < 5; t++) {
+                char bytes[128 + 8 * TOKENS], text[119];
+                snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }", types[t],
+                         TOKENS);
+                const int header = snprintf(bytes, 129, "\x93NUMPY\x01%c%c%c%-117s\n", 0, 118, 0, text);
+                assert_int_equal(header, 128);
+                for (int i = 0; i < TOKENS; i++)
+                        for (int b = 0; b < widths[t]; b++)
+                                bytes[128 + i * widths[t] + b] = (char)(token(i) >> (8 * b));
+                put_file(at("tokens.npy"), bytes, 128 + (size_t)(TOKENS * widths[t]));
+                lg_dataset *d = lg_dataset_tokens(c, at("tokens.npy"), 24, .stride = 5);
+                assert_ok(c);
+                assert_int_equal(lg_dataset_size(d), (TOKENS - 25) / 5 + 1);
+                for (int64_t i = 0; i < lg_dataset_size(d); i++)
+                        assert_window(d, i, 24, 5);
+        }
+        assert_null(lg_dataset_tokens(c, at("tokens.npy"), 24, .bits = 32));
+        assert_error(c, LG_ERR_ARGUMENT, "tokens.npy is an npy file, whose header states");
+        assert_null(lg_dataset_tokens(c, at("tokens.npy"), TOKENS));
+        assert_error(c, LG_ERR_FORMAT, "has 1000 tokens; a sample takes 1000 and the one that follows");
+        lg_tensor *x = lg_arange(c, 0, 12, 1, .dtype = LG_F32, .device = lg_cpu());
+        assert_true(lg_write_npy(x, at("x.npy")) && lg_write_npy(lg_reshape(x, LG_SHAPE(3, 4)), at("y.npy")));
+        assert_null(lg_dataset_tokens(c, at("x.npy"), 4));
+        assert_error(c, LG_ERR_DTYPE, "has elements of type f4; tokens are u1, u2, u4, u8, i4 or i8");
+        assert_null(lg_dataset_tokens(c, at("y.npy"), 4));
+        assert_error(c, LG_ERR_SHAPE, "has 2 dimensions; tokens have one");
+        assert_true(lg_write_npy(lg_sub_scalar(lg_cast(x, LG_I64), 4), at("z.npy")));
+        lg_dataset *d = lg_dataset_tokens(c, at("z.npy"), 4);
+        lg_batch b;
+        assert_false(lg_dataset_get(d, 0, &b));
+        assert_error(c, LG_ERR_FORMAT, "z.npy: token 0 is -4; tokens are 0 or more");
+        lg_close(c);
+}
+
+TEST_CASE(documents_of_tokens)
+{
+        static const uint16_t tokens[] = {5, 0, 7, 8, 9, 0, 0, 6, 7, 8};
+        lg_ctx *c = open_ctx();
+        put_file(at("tokens.bin"), tokens, sizeof tokens);
+        lg_dataset *d = lg_dataset_tokens(c, at("tokens.bin"), 8, .stride = 1, .separator = LG_ZERO_INT);
+        lg_batch b;
+        assert_int_equal(lg_dataset_size(d), 2);
+        assert_true(lg_dataset_get(d, 0, &b));
+        assert_int_equal(b.fields, 4);
+        assert_string_equal(lg_dataset_fields(d).field[3].name, "document");
+        assert_list(b.y, 0, 0, 7, 8, 9, 0, 0, 6, 7);
+        assert_list(b.field[2], 0, 0, 1, 0, 1, 2, 3, 0, 0);
+        assert_list(b.field[3], 0, 0, 0, 1, 1, 1, 1, 2, 3);
+        assert_true(lg_dataset_get(d, 1, &b));
+        assert_list(b.field[2], 0, 0, 0, 1, 2, 3, 0, 0, 1);
+        d = lg_dataset_tokens(c, at("tokens.bin"), 4, .separator = 7);
+        assert_true(lg_dataset_get(d, 0, &b));
+        assert_list(b.field[3], 0, 0, 0, 0, 1);
+        assert_ok(c);
+        lg_close(c);
+}
+
+TEST_CASE(tokens_that_are_wrong)
+{
+        lg_ctx *c = open_ctx();
+        lg_batch b;
+        assert_null(lg_dataset_tokens(c, put_tokens(16, 0, 1), 8));
+        assert_error(c, LG_ERR_FORMAT, "has 2001 bytes; .skip = 0 and whole tokens of 2 bytes are expected");
+        assert_null(lg_dataset_tokens(c, put_tokens(32, 0, 2), 8, .bits = 32));
+        assert_error(c, LG_ERR_FORMAT, "has 4002 bytes");
+        assert_null(lg_dataset_tokens(c, put_tokens(16, 0, 0), 8, .skip = INT64_MAX));
+        assert_error(c, LG_ERR_FORMAT, ".skip = 9223372036854775807");
+        assert_null(lg_dataset_tokens(c, at("tokens.bin"), 1000));
+        assert_error(c, LG_ERR_FORMAT, "has 1000 tokens; a sample takes 1000");
+        assert_null(lg_dataset_tokens(c, at("tokens.bin"), 0));
+        assert_error(c, LG_ERR_ARGUMENT, "the length is 0");
+        assert_null(lg_dataset_tokens(c, at("tokens.bin"), 4, .bits = 8));
+        assert_error(c, LG_ERR_ARGUMENT, ".bits is 8; it is 16 or 32");
+        assert_null(lg_dataset_tokens(c, at("tokens.bin"), 4, .vocabulary = -1));
+        assert_error(c, LG_ERR_ARGUMENT, ".vocabulary -1");
+        assert_null(lg_dataset_tokens(c, at("tokens.bin"), 4, .vocabulary = 9, .separator = 9));
+        assert_error(c, LG_ERR_ARGUMENT, ".separator is 9, .vocabulary 9");
+        assert_null(lg_dataset_tokens(c, NULL, 4));
+        assert_error(c, LG_ERR_ARGUMENT, "the path is NULL");
+        assert_null(lg_dataset_tokens(c, at("tokens.bin"), INT64_MAX));
+        assert_error(c, LG_ERR_SHAPE, "");
+        put_file(at("empty"), "", 0);
+        assert_null(lg_dataset_tokens(c, at("empty"), 1));
+        assert_error(c, LG_ERR_FORMAT, "has 0 tokens");
+        lg_dataset *d = lg_dataset_tokens(c, put_tokens(16, 6, 0), 8, .skip = 6, .stride = 3, .vocabulary = 65520);
+        int64_t wrong = 0;
+        while (token(wrong) != 65520 && wrong < TOKENS - 1)
+                wrong++;
+        assert_true(wrong > 10 && wrong < TOKENS - 8);
+        char text[200];
+        snprintf(text, sizeof text, "tokens.bin: token %lld is 65520; tokens are 0 or more and less than 65520",
+                 (long long)wrong);
+        assert_false(lg_dataset_get(d, wrong / 3, &b));
+        assert_error(c, LG_ERR_FORMAT, text);
+        assert_false(lg_dataset_get(d, (wrong - 8 + 2) / 3, &b)); /* near its end, or in y only */
+        assert_error(c, LG_ERR_FORMAT, text);
+        lg_close(c);
+}
+
+/* Epochs shuffled, by any number of workers, and continued from a checkpoint in the middle of one. */
+TEST_CASE(tokens_of_a_run_that_continues)
+{
+        static double all[40][3 * 16], again[3 * 16];
+        for (int workers = 0; workers < 3; workers++)
+                for (int stop = 0; stop < 40; stop += 13) {
+                        lg_ctx *c = open_ctx();
+                        lg_loader *l = lg_loader_open(c, lg_dataset_tokens(c, put_tokens(16, 0, 0), 16, .stride = 17),
+                                                      3, .shuffle = true, .seed = 3, .workers = workers);
+                        lg_checkpoint *run = lg_checkpoint_new(c);
+                        lg_checkpoint_add(run, "batches", l);
+                        lg_batch b;
+                        for (int i = 0; i < 40; i++) {
+                                if (i == stop)
+                                        assert_true(lg_checkpoint_save(run, at("run.safetensors")));
+                                if (!lg_loader_next(l, &b))
+                                        assert_true(lg_loader_next(l, &b));
+                                memset(again, 0, sizeof again);
+                                read_all(b.x, again, 48);
+                                assert_true((!workers && !stop) || !memcmp(all[i], again, sizeof again));
+                                memcpy(all[i], again, sizeof again);
+                        }
+                        lg_loader_close(l);
+                        lg_checkpoint_free(run);
+                        l = lg_loader_open(c, lg_dataset_tokens(c, at("tokens.bin"), 16, .stride = 17), 3,
+                                           .shuffle = true, .seed = 9, .workers = workers);
+                        run = lg_checkpoint_new(c);
+                        lg_checkpoint_add(run, "batches", l);
+                        assert_true(lg_checkpoint_load(run, at("run.safetensors")));
+                        for (int i = stop; i < 40; i++) {
+                                if (!lg_loader_next(l, &b))
+                                        assert_true(lg_loader_next(l, &b));
+                                memset(again, 0, sizeof again);
+                                read_all(b.x, again, 48);
+                                assert_memory_equal(all[i], again, sizeof again);
+                        }
+                        assert_ok(c);
+                        lg_close(c);
+                }
 }
 
 TEST_CASE(calls_and_allocations_that_fail)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # weights.sh - lg-weights on files of this folder and on small ones: figures, differences, exit statuses, wrong files.
-# weights.sh LG_WEIGHTS WEIGHTS_OF_DATA
+# weights.sh LG_WEIGHTS WEIGHTS_OF_DATA ONNX_OF_DATA
 set -eu
-program=$(realpath "$1") other=$2
+program=$(realpath "$1") other=$2 network=$3
 . "$(dirname "$0")/script.sh"
 
 # file NAME HEADER DATA: a safetensors file; DATA as printf takes it
@@ -114,6 +114,38 @@ runs 1 "$work/x" "$work/y"
 says 'z: 1 of 100000 values differ, by at most 3'
 runs 0 "$work/x"
 says 'z U8 (100000) 48 0.0031623 0 0'
+
+# An ONNX file that PyTorch wrote.
+runs 0 "$network"
+says 'conv2.weight F32 (16, 8, 3, 3) -0.0012749 0.083971 0 0'
+says 'tensors: 14, values: 1604, bytes: 6416'
+says 'input image float (batch, 1, 16, 16)'
+says 'opset 20'
+says 'output scores float (batch, 4)'
+says 'producer pytorch 2.15.0+cu132'
+runs 0 "$network" "$network"
+says 'in both: 14, of them the same: 14, only in the first: 0, only in the second: 0'
+file x '{"fc.bias":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}' "$one$two$three$four"
+runs 1 "$work/x" "$network"
+says 'fc.bias: 4 of 4 values differ, by at most 3.91264'
+says 'in both: 1, of them the same: 0, only in the first: 0, only in the second: 13'
+fails 'lg_weights_open: .*/none.onnx cannot be opened' "$work/none.onnx"
+cp "$work/a" "$work/a.onnx"
+fails 'a.onnx' "$work/a.onnx"
+: >"$work/empty.onnx"
+fails 'this is no ONNX file' "$work/empty.onnx"
+for bytes in 1 100 4000 9000; do
+        head -c $bytes "$network" >"$work/short.onnx"
+        fails 'lg_weights_open: "*.*short.onnx"*: ' "$work/short.onnx"
+done
+printf '\010\012\102\002\020\143\072\000' >"$work/new.onnx" # a graph without nodes, of opset 99
+fails 'its opset is 99' "$work/new.onnx"
+# Of a dtype that libgrad lacks, int16, and of 2 raw bytes with 4 dimensions of 2^31, which is refused.
+printf '\010\012\102\002\020\021\072\015\052\013\010\001\020\005\102\001m\112\002\001\000' >"$work/i16.onnx"
+runs 0 "$work/i16.onnx"
+says 'm int16 (1) - - - -'
+printf '\010\012\102\002\020\021\072\015\052\013\010\002\020\001\102\001m\112\002\001\000' >"$work/size.onnx"
+fails 'm: its data has another size than its shape' "$work/size.onnx"
 
 # What is not known to be the same is no success.
 fails 'not compared.*: 1' "$work/a" "$work/a"

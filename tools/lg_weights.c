@@ -1,4 +1,4 @@
-/* lg_weights.c - lg-weights: lists a safetensors file, or prints the differences between two.
+/* lg_weights.c - lg-weights: lists a safetensors or ONNX file, or prints the differences between two.
  *
  * lg-weights FILE [OTHER]
  */
@@ -8,7 +8,8 @@
 static const char usage[] = "usage: lg-weights FILE [OTHER]\n";
 static const char help[] =
         "Lists the tensors of a safetensors file: name, dtype, shape, mean and standard deviation of the finite\n"
-        "values (divided by n - 1), numbers of NaNs and infinities; then the texts of the file.\n"
+        "values (divided by n - 1), numbers of NaNs and infinities; then the texts of the file. Of an ONNX file,\n"
+        "whose name ends in .onnx, these are the initialisers; then inputs, opset, outputs and producer.\n"
         "\n"
         "With OTHER, prints what is different in the tensors of two files, by name: those in one file only,\n"
         "shapes, dtypes, how many values differ and the largest difference. A NaN is equal to a NaN. Texts\n"

@@ -223,6 +223,7 @@ struct lg_ctx {
         lg__observer *observers;       /* list of observers (observer.h), or NULL */
         lg__observer *next_observer;   /* the observer after the one whose callback runs */
         bool observing;                /* an observer's callback is running: its operations are not observed */
+        const char *unread;            /* function that runs a module and forbids it to read values, or NULL */
         const lg__frame *frame;        /* innermost frame of running modules and derivatives */
         const struct lg__files *files; /* replaced file system calls (io/files.h), or NULL for the usual ones */
         int user_calls;                /* number of running calls of user code, apart from those inside fence scopes */

@@ -1,4 +1,5 @@
-/* stored.c - data sets whose samples stay in files, which may be larger than memory: records, rows of npy arrays, text.
+/* stored.c - data sets whose samples stay in files, which may be larger than memory: records, rows of npy arrays, text,
+ * tokens.
  *
  * Each field of sample i is a span of bytes from base + i * stride on in one of the files. Threads read with pread(),
  * which does not use the file position that they share.
@@ -11,8 +12,16 @@
 typedef struct span {
         int file;
         int64_t base, stride, bytes; /* offset of sample 0, distance of samples, size */
-        bool widens;                 /* bytes in the file become i64 elements in the sample */
 } span;
+
+/* Numbers in a file that become i64 elements of windows, text or tokens. */
+typedef struct numbers {
+        int width;         /* bytes of a number in the file; 0: elements are as in the file */
+        bool is_signed;    /* i8 to i32; numbers of 64 bits are always taken for i64 */
+        int64_t first;     /* byte of number 0 */
+        int64_t below;     /* numbers must be less, and not negative */
+        int64_t separator; /* last token of a document; -1: none */
+} numbers;
 
 typedef struct stored {
         lg_dataset head;
@@ -23,6 +32,7 @@ typedef struct stored {
         int64_t bytes[LG_MAX_FIELDS]; /* size of each file */
         int files;
         span spans[LG_MAX_FIELDS];
+        numbers numbers;
 } stored;
 
 static void destroy(lg_dataset *d)
@@ -50,18 +60,80 @@ static bool read_span(const stored *o, lg_sample *s, const span *p, void *to)
                                o->path[p->file], (long long)s->index, (long long)(at + p->bytes), (long long)(at + n));
 }
 
+#define WIDEN(type)                                                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+                type v;                                                                                                \
+                memcpy(&v, from + i * (int64_t)sizeof v, sizeof v);                                                    \
+                to[i] = (int64_t)v;                                                                                    \
+        }
+
+/* Widens n numbers at `from`, the end of the n elements at `to`: none is overwritten before its use. */
+static void widen(const numbers *t, const char *from, int64_t *to, int64_t n)
+{
+        if (t->width == 1)
+                WIDEN(uint8_t)
+        else if (t->width == 2)
+                WIDEN(uint16_t)
+        else if (t->width == 4 && t->is_signed)
+                WIDEN(int32_t)
+        else if (t->width == 4)
+                WIDEN(uint32_t)
+}
+
+static bool read_numbers(const stored *o, lg_sample *s, const span *p, int64_t *to)
+{
+        const numbers *t = &o->numbers;
+        const int64_t n = p->bytes / t->width;
+        char *bytes = (char *)(to + n) - p->bytes;
+        if (!read_span(o, s, p, bytes))
+                return false;
+        widen(t, bytes, to, n);
+        for (int64_t i = 0; i < n; i++)
+                if (to[i] < 0 || to[i] >= t->below) {
+                        const int64_t at = (p->base + s->index * p->stride - t->first) / t->width + i;
+                        return lg__sample_fail(s, LG_ERR_FORMAT,
+                                               "%.300s: token %lld is %lld; tokens are 0 or more and less than %lld",
+                                               o->path[p->file], (long long)at, (long long)to[i], (long long)t->below);
+                }
+        return true;
+}
+
+/* Numbers the documents in a window, and the tokens in each document. */
+static void find_documents(const stored *o, const lg_sample *s)
+{
+        const int64_t *x = s->data[0], n = o->spans[0].bytes / o->numbers.width;
+        int64_t *position = s->data[2], *document = s->data[3], at = 0, number = 0;
+        for (int64_t i = 0; i < n; i++) {
+                position[i] = at++;
+                document[i] = number;
+                if (x[i] == o->numbers.separator) {
+                        at = 0;
+                        number++;
+                }
+        }
+}
+
+static bool get_windows(const lg_dataset *d, lg_sample *s)
+{
+        const stored *o = (const stored *)d;
+        for (int f = 0; f < 2; f++)
+                if (!read_numbers(o, s, &o->spans[f], s->data[f]))
+                        return false;
+        if (d->fields.count > 2)
+                find_documents(o, s);
+        return true;
+}
+
 static bool get(const lg_dataset *d, lg_sample *s)
 {
         const stored *o = (const stored *)d;
+        if (o->numbers.width)
+                return get_windows(d, s);
         for (int f = 0; f < d->fields.count; f++) {
                 const span *p = &o->spans[f];
-                /* Reads bytes to be widened to i64 into the field's last eighth, so that none is overwritten before its
-                 * use. */
-                uint8_t *bytes = (uint8_t *)s->data[f] + (p->widens ? 7 * p->bytes : 0);
+                uint8_t *bytes = s->data[f];
                 if (!read_span(o, s, p, bytes))
                         return false;
-                for (int64_t i = 0; p->widens && i < p->bytes; i++)
-                        ((int64_t *)s->data[f])[i] = bytes[i];
                 for (int64_t i = 0; d->fields.field[f].dtype == LG_BOOL && i < p->bytes; i++)
                         bytes[i] = bytes[i] != 0;
         }
@@ -167,6 +239,17 @@ lg_dataset *lg_dataset_records_with(lg_ctx *c, const char *path, lg_fields field
 
 /* ---- npy files ---- */
 
+/* Returns the stream of file f, before its header. */
+static lg__npy_in npy_of(stored *o, int f)
+{
+        return (lg__npy_in){.ctx = o->head.object.ctx,
+                            .who = o->op,
+                            .path = o->path[f],
+                            .bytes = o->bytes[f],
+                            .get = lg__npy_get_from_file,
+                            .stream = &o->fd[f]};
+}
+
 static bool rows_are_as_here(const lg__npy_in *in, const lg__npy *h)
 {
         if (h->shape.ndim < 1)
@@ -187,12 +270,7 @@ static bool add_array(stored *o, const char *path, lg_fields *fields)
         const int f = o->files;
         if (!open_file(o, path))
                 return false;
-        lg__npy_in in = {.ctx = o->head.object.ctx,
-                         .who = o->op,
-                         .path = path,
-                         .bytes = o->bytes[f],
-                         .get = lg__npy_get_from_file,
-                         .stream = &o->fd[f]};
+        lg__npy_in in = npy_of(o, f);
         if (!lg__npy_get_header(&in, &h) || !lg__npy_check_end(&in, &h) || !rows_are_as_here(&in, &h))
                 return false;
         if (f && h.shape.size[0] != o->head.size)
@@ -233,34 +311,121 @@ lg_dataset *lg_dataset_npy(lg_ctx *c, lg_names paths)
         return o && add_arrays(o, paths) ? o : lg__object_destroy(o);
 }
 
-/* ---- text files ---- */
+/* ---- text and tokens ---- */
 
-static bool lay_text(stored *o, const char *path, int64_t length, int64_t stride)
+/* Sets fields and spans: windows of `length` of the `count` numbers in the file. Returns false with an error. */
+static bool lay_windows(stored *o, const numbers *t, int64_t count, int64_t length, int64_t stride)
 {
         lg_ctx *c = o->head.object.ctx;
-        const lg_fields fields = LG_FIELDS(LG_FIELD(lg__field_names[0], LG_I64, LG_SHAPE(length)),
-                                           LG_FIELD(lg__field_names[1], LG_I64, LG_SHAPE(length)));
-        if (!lg__fields_take(c, o->op, &o->head.fields, &fields) || !open_file(o, path))
+        lg_fields fields = {.count = t->separator < 0 ? 2 : 4};
+        const char *const names[] = {lg__field_names[0], lg__field_names[1], "position", "document"};
+        for (int f = 0; f < fields.count; f++)
+                fields.field[f] = LG_FIELD(names[f], LG_I64, LG_SHAPE(length));
+        if (!lg__fields_take(c, o->op, &o->head.fields, &fields))
                 return false;
-        if (o->bytes[0] <= length)
+        if (count <= length)
                 return lg__fail(c, LG_ERR_FORMAT,
-                                "%s: %.300s has %lld bytes; a sample takes %lld and the one that follows", o->op, path,
-                                (long long)o->bytes[0], (long long)length);
-        o->head.size = (o->bytes[0] - 1 - length) / stride + 1;
+                                "%s: %.300s has %lld %s; a sample takes %lld and the one that follows", o->op,
+                                o->path[0], (long long)count, t->width == 1 ? "bytes" : "tokens", (long long)length);
+        stride = stride < count ? stride : count; /* limited, so that products do not overflow */
+        o->numbers = *t;
+        o->head.size = (count - 1 - length) / stride + 1;
         for (int f = 0; f < 2; f++)
-                o->spans[f] = (span){.base = f, .stride = stride, .bytes = length, .widens = true};
+                o->spans[f] = (span){.base = t->first + (int64_t)f * t->width,
+                                     .stride = stride * t->width,
+                                     .bytes = length * t->width};
         return true;
+}
+
+static bool length_is_good(lg_ctx *c, const char *op, int64_t length, int64_t stride)
+{
+        return (length >= 1 && stride >= 0) ||
+               lg__fail(c, LG_ERR_ARGUMENT, "%s: the length is %lld, .stride %lld; both are 1 or more", op,
+                        (long long)length, (long long)stride);
 }
 
 lg_dataset *lg_dataset_text_with(lg_ctx *c, const char *path, int64_t length, const lg_text_options *options)
 {
         const char *op = "lg_dataset_text";
+        const numbers bytes = {.width = 1, .below = 256, .separator = -1};
         lg_text_options o;
-        if (!lg__take(c, op, options, &o, sizeof o))
+        if (!lg__take(c, op, options, &o, sizeof o) || !length_is_good(c, op, length, o.stride))
                 return NULL;
-        if (length < 1 || o.stride < 0)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the length is %lld, .stride %lld; both are 1 or more", op,
-                                (long long)length, (long long)o.stride);
         stored *made = begin(c, op);
-        return made && lay_text(made, path, length, o.stride ? o.stride : length) ? made : lg__object_destroy(made);
+        return made && open_file(made, path) &&
+                               lay_windows(made, &bytes, made->bytes[0], length, o.stride ? o.stride : length)
+                       ? made
+                       : lg__object_destroy(made);
+}
+
+static bool npy_tokens(stored *o, numbers *t, int64_t *ret_count)
+{
+        lg__npy_in in = npy_of(o, 0);
+        lg__npy h = {0};
+        if (!lg__npy_get_header(&in, &h) || !lg__npy_check_end(&in, &h))
+                return false;
+        if (h.shape.ndim != 1)
+                return lg__npy_fail(&in, LG_ERR_SHAPE, "has %d dimensions; tokens have one", h.shape.ndim);
+        if ((h.kind != 'u' && (h.kind != 'i' || h.width < 4)) || (h.swapped && h.width > 1))
+                return lg__npy_fail(&in, LG_ERR_DTYPE,
+                                    "has elements of type %c%d%s; tokens are u1, u2, u4, u8, i4 or i8", h.kind, h.width,
+                                    h.swapped ? " in foreign byte order" : "");
+        t->width = h.width;
+        t->is_signed = h.kind == 'i';
+        t->first = in.at;
+        *ret_count = h.shape.size[0];
+        return true;
+}
+
+static bool raw_tokens(stored *o, numbers *t, int64_t bits, int64_t skip, int64_t *ret_count)
+{
+        lg_ctx *c = o->head.object.ctx;
+        t->width = bits ? (int)(bits / 8) : 2;
+        t->first = skip;
+        if (o->bytes[0] < skip || (o->bytes[0] - skip) % t->width)
+                return lg__fail(c, LG_ERR_FORMAT,
+                                "%s: %.300s has %lld bytes; .skip = %lld and whole tokens of %d bytes are expected",
+                                o->op, o->path[0], (long long)o->bytes[0], (long long)skip, t->width);
+        *ret_count = (o->bytes[0] - skip) / t->width;
+        return true;
+}
+
+static bool lay_tokens(stored *o, const char *path, int64_t length, const lg_tokens_options *options)
+{
+        lg_ctx *c = o->head.object.ctx;
+        numbers t = {.below = options->vocabulary ? options->vocabulary : INT64_MAX,
+                     .separator = options->separator == LG_ZERO_INT ? 0
+                                  : options->separator              ? options->separator
+                                                                    : -1};
+        char magic[6] = {0};
+        int64_t count = 0;
+        if (!open_file(o, path) || lg__read_at(c, o->op, path, o->fd[0], 0, magic, sizeof magic) < 0)
+                return false;
+        const bool is_npy = !memcmp(magic, "\x93NUMPY", sizeof magic);
+        if (is_npy && (options->bits || options->skip))
+                return lg__fail(
+                        c, LG_ERR_ARGUMENT,
+                        "%s: %.300s is an npy file, whose header states what .bits and .skip do: leave them out", o->op,
+                        path);
+        return (is_npy ? npy_tokens(o, &t, &count) : raw_tokens(o, &t, options->bits, options->skip, &count)) &&
+               lay_windows(o, &t, count, length, options->stride ? options->stride : length);
+}
+
+lg_dataset *lg_dataset_tokens_with(lg_ctx *c, const char *path, int64_t length, const lg_tokens_options *options)
+{
+        const char *op = "lg_dataset_tokens";
+        lg_tokens_options o;
+        if (!lg__take(c, op, options, &o, sizeof o) || !length_is_good(c, op, length, o.stride))
+                return NULL;
+        if (o.bits && o.bits != 16 && o.bits != 32)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: .bits is %lld; it is 16 or 32", op, (long long)o.bits);
+        if (o.skip < 0 || o.vocabulary < 0 || (o.separator < 0 && o.separator != LG_ZERO_INT))
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "%s: .skip is %lld, .vocabulary %lld, .separator %lld; none is negative", op,
+                                (long long)o.skip, (long long)o.vocabulary, (long long)o.separator);
+        if (o.vocabulary && o.separator >= o.vocabulary)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: .separator is %lld, .vocabulary %lld, which must be greater",
+                                op, (long long)o.separator, (long long)o.vocabulary);
+        stored *made = begin(c, op);
+        return made && lay_tokens(made, path, length, &o) ? made : lg__object_destroy(made);
 }

@@ -144,6 +144,30 @@ typedef struct lg__vjp {
         lg_tensor *grad[LG__MAX_OUT]; /* output gradients, or NULL if unused; may be freed early */
 } lg__vjp;
 
+/* The form of an op in ONNX: statements separated by semicolons,
+ *
+ *   y = Operator(argument, ..., attribute = value, ...); ...
+ *
+ * where y is a result of the op's signature or a name that a later statement uses; several results are separated by
+ * commas; the last statement may lack `y =`, and is then the first result. An argument is
+ *   x               an operand of the signature or the result of an earlier statement; nothing, if it was left out
+ *   Operator(...)   the first result of another operator
+ *   {0.5} {1*64}    a number of x's dtype without dimensions, or a vector of so many equal ones; x: the first operand
+ *   [2 3] <2>       a vector of i64, or one without dimensions
+ * and a value is a whole number, a number with a point, (a list of whole numbers), 'text', a dtype's name. The name of
+ * a field of the op's attributes stands for its value. Only numbers in [] may depend on sizes that ONNX does not fix.
+ */
+#define LG__FORM 4096
+typedef struct lg__form {
+        char s[LG__FORM];
+        size_t length; /* LG__FORM or more: the text is cut, so that there is no form */
+} lg__form;
+void lg__form_add(lg__form *f, const char *format, ...) LG_PRINTF(2, 3);
+/* Appends the form, with the values of fields in place of their names. */
+void lg__form_expand(lg__form *f, const lg__call *call, const char *form);
+/* Sets f to the form of an application that has computed its results. Returns false if it has none. */
+bool lg__form_of(lg__form *f, const lg__call *call);
+
 struct lg__op {
         const char *name;
         const lg__operand *operands;
@@ -160,6 +184,8 @@ struct lg__op {
         /* Composites leave the four members above NULL and compute their first result with other ops. */
         lg_tensor *(*compose)(const lg__call *call);
         void (*release)(lg_ctx *c, const void *attributes); /* called when a node is freed; may be NULL */
+        const char *onnx;                                   /* form in ONNX, or NULL; see lg__form */
+        bool (*form)(lg__form *f, const lg__call *call);    /* the same by a function; returns false if there is none */
         int pointwise;   /* lg_pointwise_id of an elementwise op's kernel, whose derivative kernels have the next ids */
         uint32_t passes; /* elementwise: bits LG__BY(i) where the derivative is the gradient unchanged */
 };
@@ -207,6 +233,9 @@ typedef struct lg__attributes_text {
         char s[200];
 } lg__attributes_text;
 lg__attributes_text lg__attributes_text_of(const lg__op *op, const void *attributes);
+/* Returns the field at *field of an op's attributes, and moves both forward; NULL: there is none. Begin with *field =
+ * op->fields and *at = 0. */
+const void *lg__next_field(const void *attributes, const lg__field **field, size_t *at);
 
 /* Returns the context of the inputs if they fit the op's signature: given, live, of one context without an error, of
  * one device and of the right dtypes. Otherwise returns NULL, and sets an error if any input has a context. */

@@ -325,16 +325,25 @@ static void write_value(writer *w, const lg__field *f, const void *p)
                 write(w, "%.15g", number_of(f, p));
 }
 
+const void *lg__next_field(const void *attributes, const lg__field **field, size_t *at)
+{
+        const lg__field *f = *field;
+        if (!f || !f->name)
+                return NULL;
+        const size_t align = types[f->type].align, from = (*at + align - 1) / align * align;
+        *at = from + types[f->type].bytes;
+        *field = f + 1;
+        return (const char *)attributes + from;
+}
+
 lg__attributes_text lg__attributes_text_of(const lg__op *op, const void *attributes)
 {
         lg__attributes_text text = {""};
         writer w = {text.s, text.s + sizeof text.s};
+        const lg__field *next = op->fields;
         size_t at = 0;
-        for (const lg__field *f = op->fields; f && f->name; f++) {
-                const size_t align = types[f->type].align;
-                at = (at + align - 1) / align * align;
-                const void *p = (const char *)attributes + at;
-                at += types[f->type].bytes;
+        for (const void *p; (p = lg__next_field(attributes, &next, &at));) {
+                const lg__field *f = next - 1;
                 if (number_of(f, p) == f->usual || f->type == LG__FIELD_origin)
                         continue;
                 if (*text.s)

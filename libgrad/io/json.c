@@ -1,8 +1,11 @@
-/* json.c - checks and reads the JSON of a file header. */
+/* json.c - checks and reads JSON: the headers of files, and whole files. */
 #include "json.h"
+#include <stdlib.h>
 #include <string.h>
+#include "tensor/tensor.h"
 
 #define DEEPEST 3
+#define DEEPEST_ANY 64
 #define TOO_MUCH ((int64_t)1 << 53) /* doubles do not hold every integer from here on */
 
 static bool wrong(lg__json *p, const char *what)
@@ -120,10 +123,47 @@ static bool string(lg__json *p)
         return true;
 }
 
+static int64_t digits(lg__json *p)
+{
+        const char *first = p->s;
+        while (peek(p) >= '0' && peek(p) <= '9')
+                p->s++;
+        return p->s - first;
+}
+
+/* Reads any number. p->number is -1 unless it is written as a whole one from 0 to 2^53 - 1. */
+static bool number_of_any_kind(lg__json *p)
+{
+        const char *first = p->s;
+        p->s += peek(p) == '-';
+        const char *whole = p->s;
+        int64_t n = digits(p);
+        bool valid = n > 0 && (n == 1 || *whole != '0');
+        p->number = *first == '-' || n > 16 ? -1 : 0;
+        for (int64_t i = 0; i < n && p->number >= 0; i++)
+                p->number = p->number * 10 + (whole[i] - '0');
+        if (peek(p) == '.') {
+                p->s++;
+                valid = digits(p) > 0 && valid;
+                p->number = -1;
+        }
+        if (peek(p) == 'e' || peek(p) == 'E') {
+                p->s++;
+                p->s += peek(p) == '+' || peek(p) == '-';
+                valid = digits(p) > 0 && valid;
+                p->number = -1;
+        }
+        if (p->number >= TOO_MUCH)
+                p->number = -1;
+        return valid || wrong(p, "this is no number");
+}
+
 static bool number(lg__json *p)
 {
         const char *first = p->s;
         int64_t v = 0;
+        if (p->any)
+                return number_of_any_kind(p);
         for (; peek(p) >= '0' && peek(p) <= '9'; p->s++) {
                 v = v * 10 + (*p->s - '0');
                 if (v >= TOO_MUCH)
@@ -137,13 +177,27 @@ static bool number(lg__json *p)
         return true;
 }
 
+/* Reads true, false or null. */
+static bool word(lg__json *p)
+{
+        static const char *const words[] = {"true", "false", "null"};
+        for (int i = 0; i < 3; i++) {
+                const size_t n = strlen(words[i]);
+                if ((size_t)(p->end - p->s) >= n && !memcmp(p->s, words[i], n)) {
+                        p->s += n;
+                        return true;
+                }
+        }
+        return wrong(p, "a value was expected");
+}
+
 static bool value(lg__json *p, int depth);
 
 /* Checks the values of an array or the members of an object, up to the closing bracket. Returns false if invalid. */
 static bool values(lg__json *p, char closing, int depth)
 {
-        if (depth > DEEPEST)
-                return wrong(p, "this is nested more than 3 deep");
+        if (depth > (p->any ? DEEPEST_ANY : DEEPEST))
+                return wrong(p, p->any ? "this is nested more than 64 deep" : "this is nested more than 3 deep");
         p->s++;
         skip_blanks(p);
         for (bool first = true; peek(p) != closing; first = false) {
@@ -177,8 +231,10 @@ static bool value(lg__json *p, int depth)
                 return values(p, ']', depth + 1);
         if (ch == '"')
                 return string(p);
-        if (ch >= '0' && ch <= '9')
+        if ((ch >= '0' && ch <= '9') || (p->any && ch == '-'))
                 return number(p);
+        if (p->any)
+                return word(p);
         return wrong(p, ch == '-' ? "a negative number" : "a string, a whole number, [ or { was expected");
 }
 
@@ -190,6 +246,22 @@ bool lg__json_check(lg__span text, const char **ret_wrong, size_t *ret_at)
                 while (peek(&p) == ' ')
                         p.s++;
                 ok = p.s == p.end || wrong(&p, "only spaces may follow the object");
+        }
+        *ret_wrong = p.wrong;
+        *ret_at = (size_t)(p.s - text.s);
+        return !p.wrong;
+}
+
+bool lg__json_check_any(lg__span text, const char **ret_wrong, size_t *ret_at)
+{
+        lg__json p = {.s = text.s, .end = text.s + text.bytes, .any = true};
+        skip_blanks(&p);
+        if (peek(&p) != '{')
+                wrong(&p, "{ was expected");
+        else if (value(&p, 0)) {
+                skip_blanks(&p);
+                if (p.s != p.end)
+                        wrong(&p, "nothing may follow the object");
         }
         *ret_wrong = p.wrong;
         *ret_at = (size_t)(p.s - text.s);
@@ -228,9 +300,36 @@ int64_t lg__json_number(lg__json *p)
         return p->number;
 }
 
+double lg__json_real(lg__json *p)
+{
+        const locale_t was = lg__point_begin();
+        const double v = strtod(p->s, NULL);
+        lg__point_end(was);
+        number(p);
+        return v;
+}
+
+bool lg__json_true(lg__json *p)
+{
+        const bool yes = *p->s == 't';
+        lg__json_skip(p);
+        return yes;
+}
+
+void lg__json_pick(lg__json p, int count, const char *const *names, lg__json *ret)
+{
+        memset(ret, 0, (size_t)count * sizeof *ret);
+        if (!p.s || *p.s++ != '{')
+                return;
+        for (const char *name; (name = lg__json_member(&p)); lg__json_skip(&p))
+                for (int i = 0; i < count; i++)
+                        if (!strcmp(name, names[i]))
+                                ret[i] = p;
+}
+
 void lg__json_skip(lg__json *p)
 {
-        lg__json skipped = {.s = p->s, .end = p->end};
+        lg__json skipped = {.s = p->s, .end = p->end, .any = p->any};
         value(&skipped, 0);
         p->s = skipped.s;
 }

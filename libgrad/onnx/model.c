@@ -47,25 +47,34 @@ typedef struct lg__arena {
         size_t bytes; /* of this block, with this header */
 } lg__arena;
 
-/* Returns zeroed memory for `count` items, or NULL with LG_ERR_MEMORY. */
-static void *room_for(lg__onnx_model *m, int64_t count, size_t bytes)
+void *lg__arena_get(lg_ctx *c, struct lg__arena **arena, int64_t count, size_t bytes)
 {
         const size_t all = sizeof(lg__arena) + (size_t)count * bytes;
-        lg__arena *a = lg__alloc(m->ctx, all);
+        lg__arena *a = lg__alloc(c, all);
         if (!a)
                 return NULL;
-        *a = (lg__arena){m->arena, all};
-        m->arena = a;
+        *a = (lg__arena){*arena, all};
+        *arena = a;
         return a + 1;
+}
+
+void lg__arena_free(lg_ctx *c, struct lg__arena **arena)
+{
+        for (lg__arena *a = *arena, *next; a; a = next) {
+                next = a->next;
+                lg__free(c, a, a->bytes);
+        }
+        *arena = NULL;
+}
+
+static void *room_for(lg__onnx_model *m, int64_t count, size_t bytes)
+{
+        return lg__arena_get(m->ctx, &m->arena, count, bytes);
 }
 
 void lg__onnx_model_free(lg__onnx_model *m)
 {
-        for (lg__arena *a = m->arena, *next; a; a = next) {
-                next = a->next;
-                lg__free(m->ctx, a, a->bytes);
-        }
-        m->arena = NULL;
+        lg__arena_free(m->ctx, &m->arena);
 }
 
 /* ---- fields ---- */
@@ -350,12 +359,13 @@ static bool parse_node(lg__onnx_model *m, lg__span message, lg__onnx_node *n)
 
 /* ---- inputs and outputs ---- */
 
-static bool parse_dim(lg__onnx_model *m, lg__span message, int64_t *ret)
+static bool parse_dim(lg__onnx_model *m, lg__span message, int64_t *ret, const char **ret_name)
 {
         lg__proto p = {.rest = message};
         *ret = -1;
         while (lg__proto_next(&p))
-                if (p.field == DIM_VALUE && !take_int(m, &p, "a dimension", ret))
+                if ((p.field == DIM_VALUE && !take_int(m, &p, "a dimension", ret)) ||
+                    (p.field == DIM_NAME && !take_text(m, &p, "a dimension", ret_name)))
                         return false;
         return ended(m, &p, "a dimension");
 }
@@ -376,7 +386,8 @@ static bool parse_type(lg__onnx_model *m, lg__span message, int level, lg__onnx_
                         info->shape.ndim = 0;
                 if (level == 2 && info->shape.ndim == LG_MAX_DIMS)
                         return damaged(m, info->name, "it has more than 8 dimensions");
-                if (level == 2 ? !parse_dim(m, p.bytes, &info->shape.size[info->shape.ndim++])
+                const int at = info->shape.ndim;
+                if (level == 2 ? !parse_dim(m, p.bytes, &info->shape.size[info->shape.ndim++], &info->dims[at])
                                : !parse_type(m, p.bytes, level + 1, info))
                         return false;
         }
@@ -458,6 +469,9 @@ bool lg__onnx_parse(lg__onnx_model *m, lg__span file)
                         return damaged(m, "the model",
                                        "it has local functions, which libgrad lacks; inline them first");
                 if (p.field == MODEL_IR_VERSION && !take_int(m, &p, "the model", &ir))
+                        return false;
+                if ((p.field == MODEL_PRODUCER && !take_text(m, &p, "the model", &m->producer)) ||
+                    (p.field == MODEL_PRODUCER_VERSION && !take_text(m, &p, "the model", &m->producer_version)))
                         return false;
                 if (p.field == MODEL_OPSET && (!is_message(m, &p, "the model") || !parse_opset(m, p.bytes)))
                         return false;

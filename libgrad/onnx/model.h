@@ -62,6 +62,13 @@ lg_dtype lg__onnx_dtype(int64_t type);
 int lg__onnx_type(lg_dtype dtype);
 const char *lg__onnx_type_name(int64_t type);
 
+/* ---- memory that is freed at once ---- */
+
+struct lg__arena;
+/* Returns zeroed memory for `count` items, or NULL with LG_ERR_MEMORY. *arena begins as NULL. */
+void *lg__arena_get(lg_ctx *c, struct lg__arena **arena, int64_t count, size_t bytes);
+void lg__arena_free(lg_ctx *c, struct lg__arena **arena);
+
 /* ---- a model in memory ---- */
 
 /* A tensor in a file. Its elements are `bytes` bytes at `data` or, if `numbers` is not 0, that many numbers in fields
@@ -98,11 +105,12 @@ typedef struct lg__onnx_node {
         lg__onnx_attribute *attributes;
 } lg__onnx_node;
 
-/* An input or output of the graph. A dimension of the shape is -1 if the file gives no number. */
+/* An input or output of the graph. A dimension of the shape is -1 if the file gives no number; it may have a name. */
 typedef struct lg__onnx_info {
         const char *name;
-        int64_t type;   /* TensorProto.DataType; 0: no tensor */
-        lg_shape shape; /* ndim -1: not given */
+        int64_t type;                  /* TensorProto.DataType; 0: no tensor */
+        lg_shape shape;                /* ndim -1: not given */
+        const char *dims[LG_MAX_DIMS]; /* names of dimensions, or NULL */
 } lg__onnx_info;
 
 typedef struct lg__onnx_model {
@@ -110,6 +118,7 @@ typedef struct lg__onnx_model {
         const char *op;   /* name of the public function, for messages */
         const char *path; /* of the file */
         int64_t opset;
+        const char *producer, *producer_version; /* the program that wrote the file; NULL: not given */
         int64_t node_count, initializer_count, input_count, output_count;
         lg__onnx_node *nodes;
         lg__onnx_tensor *initializers;

@@ -278,12 +278,49 @@ static bool fused(lg__vjp *v)
 }
 
 #define ALWAYS .saved_for = LG__BY(Q) | LG__BY(K) | LG__BY(V) | LG__BY(MASK)
+/* Adds "ones below (above) a diagonal", a bool mask (queries, keys), to the form as `name`. */
+static void add_triangle(lg__form *f, const char *name, const lg__call *call, int64_t diagonal, bool upper)
+{
+        lg__form_add(f, "%s = Cast(Trilu(Expand({1}, [%lld %lld]), <%lld>, upper=%d), to=bool); ", name,
+                     (long long)call->in[Q]->at.shape.size[2], (long long)call->in[K]->at.shape.size[2],
+                     (long long)diagonal, upper);
+}
+
+/* What limits a query to some keys becomes one bool mask `m`; a float mask gets -infinity where m is false. */
+static bool form(lg__form *f, const lg__call *call)
+{
+        const attention_attributes *a = call->attributes;
+        const lg_tensor *mask = call->in[MASK];
+        const bool square = call->in[Q]->at.shape.size[2] == call->in[K]->at.shape.size[2];
+        const bool causal = square && a->right == 0 && a->offset == 0 && a->left < 0 && !mask && !call->in[LENGTHS];
+        const char *const parts[] = {a->right >= 0 && !causal ? "r" : NULL, a->left >= 0 ? "l" : NULL,
+                                     call->in[LENGTHS] ? "n" : NULL, mask && mask->at.dtype == LG_BOOL ? "mask" : NULL};
+        bool limits = false;
+        if (parts[0])
+                add_triangle(f, "r", call, a->offset + a->right, false);
+        if (parts[1])
+                add_triangle(f, "l", call, a->offset - a->left, true);
+        if (parts[2])
+                lg__form_add(f, "n = Less(Range(<0>, Squeeze(Shape(k, start=2, end=3)), <1>), "
+                                "Reshape(kv_lengths, [-1 1 1 1])); ");
+        for (int i = 0; i < 4; i++)
+                if (parts[i]) {
+                        lg__form_add(f, limits ? "m = And(m, %s); " : "m = Identity(%s); ", parts[i]);
+                        limits = true;
+                }
+        if (limits && mask && mask->at.dtype != LG_BOOL)
+                lg__form_add(f, "m = Where(m, mask, CastLike({-inf}, mask)); ");
+        lg__form_add(f, "o = Attention(q, k, v, %s, is_causal=%d", limits ? "m" : mask ? "mask" : "", causal);
+        lg__form_expand(f, call, ", scale=scale, softcap=softcap)");
+        return a->p == 0;
+}
+
 LG__DEFINE(attention,
            LG__OPERANDS({"q", LG__FLOAT, ALWAYS}, {"k", LG__FLOAT, ALWAYS}, {"v", LG__FLOAT, ALWAYS},
                         {"mask", LG__ANY, .optional = true, ALWAYS},
                         {"kv_lengths", LG__INDEX, LG__ROW_MAJOR, .optional = true, ALWAYS}),
            LG__RESULTS({"o", ALWAYS}, {"stats", ALWAYS}), LG__HAS(attention), .infer = infer, .forward = forward,
-           .vjp = vjp, .fused = fused)
+           .vjp = vjp, .fused = fused, .form = form)
 
 /* ---- the public function ---- */
 

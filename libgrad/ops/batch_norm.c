@@ -161,6 +161,22 @@ static bool vjp(lg__vjp *v)
 }
 
 #define BY_ALL (LG__BY(X) | LG__BY(W) | LG__BY(B) | LG__BY(RESIDUAL))
+static bool form(lg__form *f, const lg__call *call)
+{
+        const batch_norm_attributes *a = call->attributes;
+        const long long channels = call->in[0]->at.shape.size[1];
+        char one[32], zero[32];
+        snprintf(one, sizeof one, "{1*%lld}", channels);
+        snprintf(zero, sizeof zero, "{0*%lld}", channels);
+        lg__form_add(f, "y = BatchNormalization(x, %s, %s, running_mean, running_var, epsilon=%.9g); ",
+                     call->in[W] ? "w" : one, call->in[B] ? "b" : zero, a->eps);
+        if (call->in[RESIDUAL])
+                lg__form_add(f, "y = Add(y, residual); ");
+        if (call->op == LG__OP(batch_norm_relu))
+                lg__form_add(f, "y = Relu(y)");
+        return !a->training && call->in[MEAN] && call->in[VAR];
+}
+
 #define BATCH_NORM(of, saved)                                                                                          \
         LG__DEFINE(                                                                                                    \
                 of,                                                                                                    \
@@ -171,7 +187,7 @@ static bool vjp(lg__vjp *v)
                              {"running_var", LG__FLOAT, .optional = true},                                             \
                              {"residual", LG__FLOAT, LG__CHANNELS_LAST, .optional = true}),                            \
                 LG__RESULTS({"y", .saved_for = saved}, {"mean", .saved_for = BY_ALL}, {"var", .saved_for = BY_ALL}),   \
-                LG__HAS(batch_norm), .infer = infer, .forward = forward, .vjp = vjp, .fused = fused)
+                LG__HAS(batch_norm), .infer = infer, .forward = forward, .vjp = vjp, .fused = fused, .form = form)
 BATCH_NORM(batch_norm, 0)
 BATCH_NORM(batch_norm_relu, BY_ALL)
 

@@ -54,7 +54,7 @@ static bool vjp(lg__vjp *v)
 }
 
 LG__DEFINE(cat, .flags = LG__PROMOTE, LG__OPERANDS({"x", .variadic = true}), LG__RESULTS({"y"}), LG__HAS(cat),
-           .infer = infer, .forward = forward, .vjp = vjp)
+           .infer = infer, .forward = forward, .vjp = vjp, .onnx = "Concat(x, axis=dim)")
 
 lg_tensor *lg_cat(lg_list list, int dim)
 {

@@ -117,10 +117,64 @@ static bool vjp_conv2d_weight_grad(lg__vjp *v)
         return lg__ok(v->ctx);
 }
 
+/* Writes the attributes of Conv and ConvTranspose: for each side, from D or H on. */
+static void add_sides(lg__form *f, const conv2d_attributes *a)
+{
+        const bool volumes = a->depth.kernel != 0;
+        const int64_t *const sides[][3] = {{&a->depth.stride, &a->at.stride[0], &a->at.stride[1]},
+                                           {&a->depth.padding, &a->at.padding[0], &a->at.padding[1]},
+                                           {&a->depth.dilation, &a->at.dilation[0], &a->at.dilation[1]}};
+        static const char *const names[] = {"strides", "pads", "dilations"};
+        for (int k = 0; k < 3; k++) {
+                lg__form_add(f, ", %s=(", names[k]);
+                for (int twice = 0; twice < 1 + (k == 1); twice++)
+                        for (int d = volumes ? 0 : 1; d < 3; d++)
+                                lg__form_add(f, "%lld ", (long long)*sides[k][d]);
+                lg__form_add(f, ")");
+        }
+        lg__form_add(f, ", group=%lld", (long long)a->at.groups);
+}
+
+static int64_t output_padding(const lg__side *s)
+{
+        return s->in - ((s->out - 1) * s->stride + (s->kernel - 1) * s->dilation + 1 - 2 * s->padding);
+}
+
+static bool form(lg__form *f, const lg__call *call)
+{
+        const conv2d_attributes *a = call->attributes;
+        const bool end = call->op == LG__OP(conv2d_end);
+        const int first = a->depth.kernel ? 0 : 1;
+        if (call->op == LG__OP(conv2d_weight_grad))
+                return false;
+        if (call->op == LG__OP(conv2d_input_grad)) {
+                lg__form_add(f, "ConvTranspose(g, w");
+                add_sides(f, a);
+                lg__form_add(f, ", output_padding=(");
+                for (int d = first; d < 3; d++) {
+                        const lg__side s = d ? lg__side_at(&a->at, d - 1) : a->depth;
+                        lg__form_add(f, "%lld ", (long long)output_padding(&s));
+                }
+                lg__form_add(f, "))");
+                return true;
+        }
+        lg__form_add(f, "y = Conv(x, w, b");
+        add_sides(f, a);
+        lg__form_add(f, "); ");
+        const char *const sides = first ? "1 1" : "1 1 1";
+        if (end && call->in[3])
+                lg__form_add(f, "y = Add(Mul(y, Reshape(scale, [-1 %s])), Reshape(shift, [-1 %s])); ", sides, sides);
+        if (end && call->in[5])
+                lg__form_add(f, "y = Add(y, residual); ");
+        if (a->relu)
+                lg__form_add(f, "y = Relu(y)");
+        return true;
+}
+
 #define CONV2D(of, order, saved, derivative, ...)                                                                      \
         LG__DEFINE(of, .flags = LG__PROMOTE | (order), .autocast = LG__LOW, LG__OPERANDS(__VA_ARGS__),                 \
                    LG__RESULTS({"y", .saved_for = saved}), LG__HAS(conv2d), .infer = infer, .forward = forward,        \
-                   .vjp = derivative)
+                   .vjp = derivative, .form = form)
 #define X_W_B                                                                                                          \
         {"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},                                                   \
                 {"w", LG__FLOAT, LG__KERNEL, .saved_for = LG__BY(0)},                                                  \

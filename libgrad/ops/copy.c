@@ -39,12 +39,12 @@ static bool vjp(lg__vjp *v)
         return (v->grad_in[0] = lg_to(v->grad[0], lg__input(v, 0)->device)) != NULL;
 }
 
-#define COPY(of, bits)                                                                                                 \
+#define COPY(of, bits, to)                                                                                             \
         LG__DEFINE(of, .flags = bits, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(of), .infer = infer_##of,       \
-                   .forward = forward, .vjp = vjp)
-COPY(contiguous, 0)
-COPY(cast, 0)
-COPY(to, LG__ACROSS)
+                   .forward = forward, .vjp = vjp, .onnx = to)
+COPY(contiguous, 0, "x")
+COPY(cast, 0, "Cast(x, to=dtype)")
+COPY(to, LG__ACROSS, "x")
 
 /* ---- the functions, which return x itself if no copy is needed (lg_copy excepted) ---- */
 

@@ -39,7 +39,7 @@ static bool vjp(lg__vjp *v)
 }
 
 LG__DEFINE(cumsum, .autocast = LG__F32, LG__OPERANDS({"x", LG__WHOLE, LG__ROW_MAJOR}), LG__RESULTS({"y"}),
-           LG__HAS(cumsum), .infer = infer, .forward = forward, .vjp = vjp)
+           LG__HAS(cumsum), .infer = infer, .forward = forward, .vjp = vjp, .onnx = "CumSum(x, <dim>, reverse=reverse)")
 
 lg_tensor *lg_cumsum(lg_tensor *x, int dim)
 {
@@ -82,7 +82,9 @@ static bool vjp_logcumsumexp(lg__vjp *v)
 }
 
 LG__DEFINE(logcumsumexp, LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
-           LG__HAS(cumsum), .infer = infer, .forward = forward, .vjp = vjp_logcumsumexp)
+           LG__HAS(cumsum), .infer = infer, .forward = forward, .vjp = vjp_logcumsumexp,
+           .onnx = "m = ReduceMax(x, [dim], keepdims=1); "
+                   "y = Add(m, Log(CumSum(Exp(Sub(x, m)), <dim>, reverse=reverse)))")
 
 lg_tensor *lg_logcumsumexp(lg_tensor *x, int dim)
 {

@@ -72,7 +72,8 @@ static lg_tensor *compose_embedding(const lg__call *call)
         return lg_reshape(y, shape);
 }
 
-LG__COMPOSITE(embedding, {"index", LG__INDEX}, {"weight"})
+LG__DEFINE(embedding, .compose = compose_embedding, LG__OPERANDS({"index", LG__INDEX}, {"weight"}),
+           .onnx = "Gather(weight, index, axis=0)")
 
 lg_tensor *lg_embedding_with(lg_tensor *index, lg_tensor *weight, const lg_embedding_options *options)
 {

@@ -29,8 +29,26 @@ static bool vjp_flip(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(flip, v->attributes, v->grad[0])) != NULL;
 }
 
+/* Takes a slice with steps of -1. */
+static bool form_flip(lg__form *f, const lg__call *call)
+{
+        static const char *const texts[] = {"-1 ", "-9223372036854775807 ", NULL, "-1 "};
+        const int count = ((const flip_attributes *)call->attributes)->dims.count;
+        lg__form_add(f, count ? "Slice(x" : "x");
+        for (int k = 0; k < 4 && count; k++) {
+                lg__form_add(f, ", [");
+                for (int i = 0; i < count && texts[k]; i++)
+                        lg__form_add(f, "%s", texts[k]);
+                if (!texts[k])
+                        lg__form_expand(f, call, "dims");
+                lg__form_add(f, "]");
+        }
+        lg__form_add(f, count ? ")" : "");
+        return true;
+}
+
 LG__DEFINE(flip, .flags = LG__ALIASES, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(flip), .infer = infer_flip,
-           .vjp = vjp_flip)
+           .vjp = vjp_flip, .form = form_flip)
 
 lg_tensor *lg_flip(lg_tensor *x, lg_dims dims)
 {
@@ -78,8 +96,23 @@ static bool vjp_roll(lg__vjp *v)
         return (v->grad_in[0] = lg_roll(v->grad[0], -a->shift, a->dim)) != NULL;
 }
 
+static bool form_roll(lg__form *f, const lg__call *call)
+{
+        const roll_attributes *a = call->attributes;
+        const lg_shape s = call->in[0]->at.shape;
+        const int64_t n = s.ndim ? s.size[a->dim] : 0, shift = n ? ((a->shift % n) + n) % n : 0;
+        if (!shift)
+                lg__form_add(f, "x");
+        else
+                lg__form_add(
+                        f,
+                        "Concat(Slice(x, [%lld], [9223372036854775807], [%d]), Slice(x, [0], [%lld], [%d]), axis=%d)",
+                        -(long long)shift, a->dim, -(long long)shift, a->dim, a->dim);
+        return true;
+}
+
 LG__DEFINE(roll, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(roll), .infer = infer_roll, .forward = forward_roll,
-           .vjp = vjp_roll)
+           .vjp = vjp_roll, .form = form_roll)
 
 lg_tensor *lg_roll(lg_tensor *x, int64_t shift, int dim)
 {

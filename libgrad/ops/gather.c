@@ -93,7 +93,8 @@ static bool fused_gather(lg__vjp *v)
 }
 
 LG__DEFINE(gather, LG__OPERANDS({"x"}, {"index", LG__INDEX, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
-           LG__HAS(gather), .infer = infer_gather, .forward = forward_gather, .vjp = vjp_gather, .fused = fused_gather)
+           LG__HAS(gather), .infer = infer_gather, .forward = forward_gather, .vjp = vjp_gather, .fused = fused_gather,
+           .onnx = "GatherElements(x, index, axis=dim)")
 
 lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__origin origin)
 {
@@ -165,9 +166,21 @@ static bool vjp_scatter_add(lg__vjp *v)
         return (v->grad_in[1] = extended(picked, lg__input_shape(v, 1))) != NULL;
 }
 
+static bool form_scatter(lg__form *f, const lg__call *call)
+{
+        const gather_attributes *a = call->attributes;
+        const char *how = call->op == LG__OP(scatter)       ? "none"
+                          : call->op == LG__OP(scatter_add) ? "add"
+                          : a->mode == LG_PUT_MAX           ? "max"
+                                                            : "min";
+        lg__form_add(f, "ScatterElements(x, index, src, axis=%d, reduction='%s')", a->dim, how);
+        return lg__shape_equal(call->in[1]->at.shape, call->in[2]->at.shape);
+}
+
 LG__DEFINE(scatter_add, .autocast = LG__WIDEST,
            LG__OPERANDS({"x"}, {"src"}, {"index", LG__INDEX, .saved_for = LG__BY(1)}), LG__RESULTS({"y"}),
-           LG__HAS(gather), .infer = infer_scatter, .forward = forward_scatter, .vjp = vjp_scatter_add)
+           LG__HAS(gather), .infer = infer_scatter, .forward = forward_scatter, .vjp = vjp_scatter_add,
+           .form = form_scatter)
 
 lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__origin origin)
 {
@@ -236,11 +249,12 @@ static bool vjp_scatter_extreme(lg__vjp *v)
 
 #define BOTH (LG__BY(0) | LG__BY(1))
 LG__DEFINE(scatter, .autocast = LG__WIDEST, LG__OPERANDS({"x"}, {"src"}, {"index", LG__INDEX, .saved_for = BOTH}),
-           LG__RESULTS({"y"}), LG__HAS(gather), .infer = infer_scatter, .forward = forward_scatter, .vjp = vjp_scatter)
+           LG__RESULTS({"y"}), LG__HAS(gather), .infer = infer_scatter, .forward = forward_scatter, .vjp = vjp_scatter,
+           .form = form_scatter)
 LG__DEFINE(scatter_extreme, .autocast = LG__WIDEST,
            LG__OPERANDS({"x", .saved_for = BOTH}, {"src", .saved_for = BOTH}, {"index", LG__INDEX, .saved_for = BOTH}),
            LG__RESULTS({"y", .saved_for = BOTH}), LG__HAS(gather), .infer = infer_scatter, .forward = forward_scatter,
-           .vjp = vjp_scatter_extreme)
+           .vjp = vjp_scatter_extreme, .form = form_scatter)
 
 lg_tensor *lg__scatter(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__origin origin)
 {
@@ -302,7 +316,14 @@ static lg_tensor *compose(const lg__call *call)
         return src ? LG__APPLY(scatter_add, &a, x, src, index) : LG__APPLY(gather, &a, x, index);
 }
 
-LG__DEFINE(index_select, .compose = compose, LG__OPERANDS({"x"}, {"index", LG__INDEX}))
+static bool form_index_select(lg__form *f, const lg__call *call)
+{
+        const int ndim = call->in[0]->at.shape.ndim, dim = ((const gather_attributes *)call->attributes)->dim;
+        lg__form_add(f, "Gather(x, index, axis=%d)", dim);
+        return ndim > 0 && call->in[1]->at.shape.ndim == 1;
+}
+
+LG__DEFINE(index_select, .compose = compose, .form = form_index_select, LG__OPERANDS({"x"}, {"index", LG__INDEX}))
 LG__DEFINE(index_add, .compose = compose, LG__OPERANDS({"x"}, {"index", LG__INDEX}, {"src"}))
 
 lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, lg__origin origin)

@@ -229,7 +229,18 @@ static lg_tensor *compose_grid_sample(const lg__call *call)
         return lg_reshape(sampled(LG__OP(sample), flat, weight, index, 0), out);
 }
 
-LG__DEFINE(grid_sample, .compose = compose_grid_sample, .autocast = LG__WIDEST,
+static bool form(lg__form *f, const lg__call *call)
+{
+        static const char *const modes[] = {"linear", "nearest", "cubic"}, *const paddings[] = {"zeros", "border",
+                                                                                                "reflection"};
+        lg_grid_sample_options o;
+        lg__take_without(call->attributes, &o, sizeof o);
+        lg__form_add(f, "GridSample(x, grid, mode='%s', padding_mode='%s', align_corners=%d)", modes[o.mode],
+                     paddings[o.padding_mode], o.align_corners);
+        return true;
+}
+
+LG__DEFINE(grid_sample, .compose = compose_grid_sample, .form = form, .autocast = LG__WIDEST,
            LG__OPERANDS({"x", LG__FLOAT}, {"grid", LG__FLOAT}))
 
 lg_tensor *lg_grid_sample_with(lg_tensor *x, lg_tensor *grid, const lg_grid_sample_options *options)

@@ -16,6 +16,11 @@ static inline void lg__set_side(lg_conv_geometry *g, int d, const lg__side *s)
         g->dilation[d] = s->dilation;
 }
 
+static inline lg__side lg__side_at(const lg_conv_geometry *g, int d)
+{
+        return (lg__side){g->in[d], g->kernel[d], g->out[d], g->stride[d], g->padding[d], g->dilation[d]};
+}
+
 /* Returns input 0 of a composite as (N, C, H, W), or for 3 spatial dimensions as (N, C, D, H, W): a signal becomes an
  * image of height 1, a single image or volume a batch of one. Returns NULL and sets an error for other numbers of
  * dimensions. */

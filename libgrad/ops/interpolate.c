@@ -263,8 +263,39 @@ static bool vjp_resample(lg__vjp *v)
         return (v->grad_in[0] = resampled(v->grad[0], &a)) != NULL;
 }
 
+static bool form(lg__form *f, const lg__call *call)
+{
+        static const char *const modes[] = {
+                [LG_NEAREST] = "mode='nearest', nearest_mode='floor', coordinate_transformation_mode=",
+                [LG_NEAREST_EXACT] =
+                        "mode='nearest', nearest_mode='round_prefer_ceil', coordinate_transformation_mode=",
+                [LG_LINEAR] = "mode='linear', coordinate_transformation_mode=",
+                [LG_BICUBIC] = "mode='cubic', cubic_coeff_a=-0.75, coordinate_transformation_mode=",
+                [LINEAR_ANTIALIAS] = "mode='linear', antialias=1, coordinate_transformation_mode=",
+                [CUBIC_ANTIALIAS] = "mode='cubic', antialias=1, cubic_coeff_a=-0.75, coordinate_transformation_mode="};
+        const resample_attributes *a = call->attributes;
+        const lg_shape to = call->out[0]->at.shape;
+        const bool scaled = a->h_scale != 0 || a->w_scale != 0;
+        lg__form_add(f, scaled ? "Resize(x, , {f32" : "Resize(x, , , [");
+        for (int i = 0; i < to.ndim; i++) {
+                const double step = i == a->dim ? a->h_scale : i == a->dim + 1 ? a->w_scale : 0;
+                if (scaled)
+                        lg__form_add(f, " %.17g", step != 0 ? 1 / step : 1);
+                else
+                        lg__form_add(f, "%lld ", (long long)to.size[i]);
+        }
+        lg__form_add(f, scaled ? "}, , " : "], ");
+        if (a->back || a->mode == LG_AREA)
+                return false;
+        lg__form_add(f, "%s'%s')", modes[a->mode],
+                     a->mode == LG_NEAREST ? "asymmetric"
+                     : a->align_corners    ? "align_corners"
+                                           : "half_pixel");
+        return true;
+}
+
 LG__DEFINE(resample, LG__OPERANDS({"x", LG__FLOAT}), LG__RESULTS({"y"}), LG__HAS(resample), .infer = infer_resample,
-           .forward = forward_resample, .vjp = vjp_resample)
+           .forward = forward_resample, .vjp = vjp_resample, .form = form)
 
 /* ---- interpolate ---- */
 

@@ -124,11 +124,25 @@ static lg_tensor *apply(const lg__call *call, lg_shape rows, layer_norm_attribut
         return lg_reshape(out[0], x->at.shape);
 }
 
-/* Computes layer or RMS norm, over the last dimensions of x. */
-static lg_tensor *compose_last(const lg__call *call)
+/* Returns the option eps, or its default. */
+static double eps_of(const lg__call *call)
 {
         static const double epsilon[] = {
                 [LG_F32] = FLT_EPSILON, [LG_F64] = DBL_EPSILON, [LG_F16] = 0x1p-10, [LG_BF16] = 0x1p-7};
+        const void *options = ((const arguments *)call->attributes)->options;
+        lg_layer_norm_options o;
+        lg_rms_norm_options r;
+        if (call->op != LG__OP(rms_norm)) {
+                lg__take_without(options, &o, sizeof o);
+                return lg__option(o.eps, 1e-5);
+        }
+        lg__take_without(options, &r, sizeof r);
+        return lg__option(r.eps, epsilon[call->in[0]->at.dtype]);
+}
+
+/* Computes layer or RMS norm, over the last dimensions of x. */
+static lg_tensor *compose_last(const lg__call *call)
+{
         const arguments *p = call->attributes;
         const lg__layout *x = &call->in[0]->at;
         const bool rms = call->op == LG__OP(rms_norm);
@@ -136,7 +150,7 @@ static lg_tensor *compose_last(const lg__call *call)
         lg_rms_norm_options r;
         if (!lg__take(call->ctx, call->op->name, p->options, rms ? (void *)&r : &o, rms ? sizeof r : sizeof o))
                 return NULL;
-        layer_norm_attributes a = {rms ? lg__option(r.eps, epsilon[x->dtype]) : lg__option(o.eps, 1e-5), rms};
+        layer_norm_attributes a = {eps_of(call), rms};
         if (!lg__norm_check_eps(call, a.eps))
                 return NULL;
         int64_t rows = 1;
@@ -169,7 +183,7 @@ static lg_tensor *compose_groups(const lg__call *call)
         lg_layer_norm_options o;
         if (!lg__take(call->ctx, call->op->name, p->options, &o, sizeof o))
                 return NULL;
-        const layer_norm_attributes a = {.eps = lg__option(o.eps, 1e-5)};
+        const layer_norm_attributes a = {.eps = eps_of(call)};
         const int64_t channels = s.ndim > 1 ? s.size[1] : 0, groups = !instance ? p->count : channels ? channels : 1;
         int64_t inner = 1;
         for (int i = 2; i < s.ndim; i++)
@@ -190,6 +204,53 @@ static lg_tensor *compose_groups(const lg__call *call)
         return lg__norm_check_shapes(call, call->in_count, LG_SHAPE(channels), true)
                        ? apply(call, LG_SHAPE(s.size[0], groups, channels / groups, inner), a)
                        : NULL;
+}
+
+/* Writes parameter i in the dtype of x or, if it is absent, `otherwise`. */
+static void add_parameter(lg__form *f, const lg__call *call, int i, const char *otherwise)
+{
+        const char *const name = call->op->operands[i].name;
+        if (!call->in[i])
+                lg__form_add(f, "%s", otherwise);
+        else
+                lg__form_add(f, call->in[i]->at.dtype == call->in[0]->at.dtype ? "%s" : "CastLike(%s, x)", name);
+}
+
+/* Writes LayerNormalization or RMSNormalization. Weights that are absent are ones. */
+static bool form_last(lg__form *f, const lg__call *call)
+{
+        const arguments *p = call->attributes;
+        const bool rms = call->op == LG__OP(rms_norm);
+        lg__form_add(f, "one = Expand({1}, [");
+        for (int i = 0; i < p->shape.ndim; i++)
+                lg__form_add(f, "%lld ", (long long)p->shape.size[i]);
+        lg__form_add(f, "]); %s(x, ", rms ? "RMSNormalization" : "LayerNormalization");
+        add_parameter(f, call, 1, "one");
+        if (!rms) {
+                lg__form_add(f, ", ");
+                add_parameter(f, call, 2, "");
+        }
+        lg__form_add(f, ", axis=%d, epsilon=%.9g)", -p->shape.ndim, eps_of(call));
+        return true;
+}
+
+static bool form_groups(lg__form *f, const lg__call *call)
+{
+        const arguments *p = call->attributes;
+        const bool instance = call->op == LG__OP(instance_norm);
+        const long long channels = call->in[0]->at.shape.size[1];
+        char one[32], zero[32];
+        snprintf(one, sizeof one, "{1*%lld}", channels);
+        snprintf(zero, sizeof zero, "{0*%lld}", channels);
+        lg__form_add(f, "%sNormalization(x, ", instance ? "Instance" : "Group");
+        add_parameter(f, call, 1, one);
+        lg__form_add(f, ", ");
+        add_parameter(f, call, 2, zero);
+        lg__form_add(f, ", epsilon=%.9g", eps_of(call));
+        if (!instance)
+                lg__form_add(f, ", num_groups=%lld", (long long)p->count);
+        lg__form_add(f, ")");
+        return true;
 }
 
 static lg_tensor *compose_normalize(const lg__call *call)
@@ -231,18 +292,19 @@ static lg_tensor *compose_cosine_similarity(const lg__call *call)
 LG__DEFINE(cosine_similarity, .flags = LG__PROMOTE, .autocast = LG__F32, .compose = compose_cosine_similarity,
            LG__OPERANDS({"a", LG__FLOAT}, {"b", LG__FLOAT}))
 
-#define NORM(linkage, of, op, class, compose_of, ...)                                                                  \
+#define NORM(linkage, of, op, class, dims, ...)                                                                        \
         linkage const lg__op op = {                                                                                    \
                 .name = #of,                                                                                           \
                 .autocast = class,                                                                                     \
-                .compose = compose_of,                                                                                 \
+                .compose = compose_##dims,                                                                             \
+                .form = form_##dims,                                                                                   \
                 LG__OPERANDS({"x", LG__FLOAT}, __VA_ARGS__),                                                           \
         };
 #define PARAMETER(name) name, LG__WEIGHT, .optional = true
-NORM(static, layer_norm, any_layer_norm, LG__F32, compose_last, {PARAMETER("w")}, {PARAMETER("b")})
-NORM(, rms_norm, lg__op_rms_norm, LG__F32, compose_last, {PARAMETER("w")})
-NORM(, group_norm, lg__op_group_norm, LG__F32, compose_groups, {PARAMETER("w")}, {PARAMETER("b")})
-NORM(, instance_norm, lg__op_instance_norm, LG__AS_IT_IS, compose_groups, {PARAMETER("w")}, {PARAMETER("b")})
+NORM(static, layer_norm, any_layer_norm, LG__F32, last, {PARAMETER("w")}, {PARAMETER("b")})
+NORM(, rms_norm, lg__op_rms_norm, LG__F32, last, {PARAMETER("w")})
+NORM(, group_norm, lg__op_group_norm, LG__F32, groups, {PARAMETER("w")}, {PARAMETER("b")})
+NORM(, instance_norm, lg__op_instance_norm, LG__AS_IT_IS, groups, {PARAMETER("w")}, {PARAMETER("b")})
 
 lg_tensor *lg_layer_norm_with(lg_tensor *x, lg_shape shape, lg_tensor *w, lg_tensor *b,
                               const lg_layer_norm_options *options)

@@ -171,7 +171,8 @@ static bool vjp_matmul(lg__vjp *v)
 
 LG__DEFINE(matmul, .flags = LG__PROMOTE, .autocast = LG__LOW,
            LG__OPERANDS({"a", LG__NUMBER, .saved_for = LG__BY(1)}, {"b", LG__NUMBER, .saved_for = LG__BY(0)}),
-           LG__RESULTS({"y"}), .infer = infer_matmul, .forward = forward_matmul, .vjp = vjp_matmul)
+           LG__RESULTS({"y"}), .infer = infer_matmul, .forward = forward_matmul, .vjp = vjp_matmul,
+           .onnx = "MatMul(a, b)")
 
 /* Applies op, which takes x (m, n), to x (..., n) with the leading dimensions flattened, so that the result and the
  * gradient of w are one product each. */
@@ -290,14 +291,14 @@ static bool vjp_linear_relu(lg__vjp *v)
 }
 
 #define BY_ALL (LG__BY(0) | LG__BY(1) | LG__BY(2))
-#define LINEAR(of, saved)                                                                                              \
+#define LINEAR(of, saved, text)                                                                                        \
         LG__DEFINE(of, .flags = LG__PROMOTE, .autocast = LG__LOW,                                                      \
                    LG__OPERANDS({"x", LG__NUMBER, .saved_for = LG__BY(1)}, {"w", LG__NUMBER, .saved_for = LG__BY(0)},  \
                                 {"b", LG__NUMBER, LG__ROW_MAJOR, .optional = true}),                                   \
                    LG__RESULTS({"y", .saved_for = saved}), .infer = infer_linear, .forward = forward_linear,           \
-                   .vjp = vjp_##of)
-LINEAR(linear, 0)
-LINEAR(linear_relu, BY_ALL)
+                   .vjp = vjp_##of, .onnx = text)
+LINEAR(linear, 0, "Gemm(x, w, b, transB=1)")
+LINEAR(linear_relu, BY_ALL, "Relu(Gemm(x, w, b, transB=1))")
 
 /* ---- relu_grad: g where y > 0, else 0; linear in g, with derivative 0 in y ---- */
 

@@ -76,7 +76,19 @@ static bool vjp(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(pad, &back, v->grad[0])) != NULL;
 }
 
-LG__DEFINE(pad, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(pad), .infer = infer, .forward = forward, .vjp = vjp)
+static bool form(lg__form *f, const lg__call *call)
+{
+        const pad_attributes *a = call->attributes;
+        const int ndim = call->in[0]->at.shape.ndim;
+        lg__form_add(f, "Pad(x, [");
+        for (int i = 0; i < 2 * ndim; i++)
+                lg__form_add(f, "%lld ", (long long)padding(i < ndim ? &a->before : &a->after, i % ndim, ndim));
+        lg__form_expand(f, call, "], {value})");
+        return true;
+}
+
+LG__DEFINE(pad, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(pad), .infer = infer, .forward = forward, .vjp = vjp,
+           .form = form)
 
 /* ---- modes that repeat elements of x: reflect, replicate, circular ---- */
 

@@ -11,6 +11,7 @@ bool lg__pointwise_infer(lg__call *call);
 bool lg__pointwise_infer_compare(lg__call *call); /* for comparisons: the result is bool */
 bool lg__pointwise_forward(lg__call *call);
 bool lg__pointwise_fused(lg__vjp *v);
+bool lg__pointwise_form(lg__form *f, const lg__call *call); /* pointwise_forms.c */
 /* Returns parameter i of the op as a 0-d tensor of the dtype and device of the output's gradient. */
 lg_tensor *lg__pointwise_parameter(const lg__vjp *v, int i);
 

@@ -60,6 +60,7 @@
                            .infer = infer_,                                                                            \
                            .forward = lg__pointwise_forward,                                                           \
                            .pointwise = LG_PW_##name_,                                                                 \
+                           .form = lg__pointwise_form,                                                                 \
                            LG__HAS(pointwise),                                                                         \
                            __VA_ARGS__},
 #define DERIVED(name, ...)                                                                                             \

@@ -75,8 +75,46 @@ static bool vjp_avg(lg__vjp *v)
         return (v->grad_in[0] = lg__apply1(op, v->grad[0], v->attributes)) != NULL;
 }
 
+/* Returns whether the windows of side d are those of ONNX without rounding up. */
+static bool rounds_down(const lg_conv_geometry *at, int d)
+{
+        const int64_t reach = at->dilation[d] * (at->kernel[d] - 1) + 1;
+        return (at->in[d] + 2 * at->padding[d] - reach) / at->stride[d] + 1 == at->out[d];
+}
+
+/* Adaptive windows have a form if they are equal. ONNX's indices count through all images and channels. */
+static bool form(lg__form *f, const lg__call *call)
+{
+        const pool_attributes *a = call->attributes;
+        lg_conv_geometry at = a->at;
+        const bool max = call->op == LG__OP(max_pool2d);
+        for (int d = 0; d < 2 && a->adaptive; d++) {
+                if (at.in[d] % at.out[d])
+                        return false;
+                at.kernel[d] = at.stride[d] = at.in[d] / at.out[d];
+        }
+        if (a->adaptive && at.out[0] == 1 && at.out[1] == 1 && !max) {
+                lg__form_add(f, "GlobalAveragePool(x)");
+                return true;
+        }
+        const long long k[] = {at.kernel[0], at.kernel[1]}, s[] = {at.stride[0], at.stride[1]},
+                        p[] = {at.padding[0], at.padding[1]}, l[] = {at.dilation[0], at.dilation[1]};
+        lg__form_add(f, "%s(x, kernel_shape=(%lld %lld), strides=(%lld %lld), pads=(%lld %lld %lld %lld), ceil_mode=%d",
+                     max ? "y, i = MaxPool" : "y = AveragePool", k[0], k[1], s[0], s[1], p[0], p[1], p[0], p[1],
+                     !a->adaptive && !(rounds_down(&at, 0) && rounds_down(&at, 1)));
+        if (max)
+                lg__form_add(f, ", dilations=(%lld %lld)); indices = Cast(Mod(i, <%lld>), to=i32)", l[0], l[1],
+                             (long long)at.in[0] * at.in[1]);
+        else if (a->divisor)
+                lg__form_add(f, ", count_include_pad=1); y = Mul(y, {%.17g})",
+                             (double)(k[0] * k[1]) / (double)a->divisor);
+        else
+                lg__form_add(f, ", count_include_pad=%d)", !a->no_count_padding);
+        return max || call->op == LG__OP(avg_pool2d);
+}
+
 #define POOL2D(of, derivative, ...)                                                                                    \
-        LG__DEFINE(of, LG__HAS(pool), .infer = infer, .forward = forward, .vjp = derivative, __VA_ARGS__)
+        LG__DEFINE(of, LG__HAS(pool), .infer = infer, .forward = forward, .vjp = derivative, .form = form, __VA_ARGS__)
 #define IMAGE(name) name, LG__FLOAT, LG__CHANNELS_LAST
 #define INDICES "indices", LG__ANY, LG__CHANNELS_LAST, .saved_for = LG__BY(0)
 POOL2D(max_pool2d, vjp_max, LG__OPERANDS({IMAGE("x")}), LG__RESULTS({"y"}, {"indices", .saved_for = LG__BY(0)}))

@@ -199,6 +199,48 @@ static bool vjp(lg__vjp *v)
 
 #define BY_ALL (LG__BY(LENGTHS) - 1)
 #define SAVED LG__FLOAT, LG__ROW_MAJOR, .saved_for = BY_ALL
+/* Writes the parts of a weight or bias, `rows` each, in ONNX's order of gates, as `to`. */
+static void add_gates(lg__form *f, const char *to, const char *from, int kind, int64_t rows)
+{
+        const long long n = rows;
+        if (kind == LG_RECURRENT_LSTM) /* i f g o to i o f g */
+                lg__form_add(f,
+                             "i, f, c, o = Split(%s, [%lld %lld %lld %lld], axis=0); %s = Concat(i, o, f, c, axis=0); ",
+                             from, n, n, n, n, to);
+        else if (kind == LG_RECURRENT_GRU) /* r z n to z r n */
+                lg__form_add(f, "i, f, c = Split(%s, [%lld %lld %lld], axis=0); %s = Concat(f, i, c, axis=0); ", from,
+                             n, n, n, to);
+        else
+                lg__form_add(f, "%s = Identity(%s); ", to, from);
+}
+
+static bool form(lg__form *f, const lg__call *call)
+{
+        static const char *const names[] = {[LG_RECURRENT_LSTM] = "LSTM", [LG_RECURRENT_GRU] = "GRU"};
+        const recurrent_attributes *a = call->attributes;
+        const bool lstm = a->kind == LG_RECURRENT_LSTM, gated = lstm || a->kind == LG_RECURRENT_GRU;
+        const long long hidden = call->in[W_HH]->at.shape.size[1];
+        add_gates(f, "wi", "w_ih", a->kind, hidden);
+        add_gates(f, "wh", "w_hh", a->kind, hidden);
+        if (call->in[B_IH]) {
+                add_gates(f, "bi", "b_ih", a->kind, hidden);
+                add_gates(f, "bh", "b_hh", a->kind, hidden);
+                lg__form_add(f, "bias = Unsqueeze(Concat(bi, bh, axis=0), [0]); ");
+        }
+        lg__form_add(f, "all, last%s = %s(x, Unsqueeze(wi, [0]), Unsqueeze(wh, [0]), %s, %s, %s%s, hidden_size=%lld",
+                     lstm ? ", cell" : "", gated ? names[a->kind] : "RNN", call->in[B_IH] ? "bias" : "",
+                     call->in[LENGTHS] ? "Cast(lengths, to=i32)" : "", call->in[H0] ? "Unsqueeze(h0, [0])" : "",
+                     !lstm          ? ""
+                     : call->in[C0] ? ", Unsqueeze(c0, [0])"
+                                    : ", ",
+                     hidden);
+        lg__form_add(
+                f, "%s%s%s); y = Squeeze(all, [1]); h = Squeeze(last, [0])%s",
+                a->reverse ? ", direction='reverse'" : "", a->kind == LG_RECURRENT_GRU ? ", linear_before_reset=1" : "",
+                a->kind == LG_RECURRENT_RELU ? ", activations=('Relu')" : "", lstm ? "; c = Squeeze(cell, [0])" : "");
+        return !call->in[W_HR];
+}
+
 LG__DEFINE(recurrent,
            LG__OPERANDS({"x", SAVED}, {"w_ih", SAVED}, {"w_hh", SAVED}, {"b_ih", SAVED, .optional = true},
                         {"b_hh", SAVED, .optional = true}, {"w_hr", SAVED, .optional = true},
@@ -206,7 +248,7 @@ LG__DEFINE(recurrent,
                         {"lengths", LG__INDEX, LG__ROW_MAJOR, .optional = true, .saved_for = BY_ALL}),
            LG__RESULTS({"y", .saved_for = BY_ALL}, {"h"}, {"c"}, {"gates", .saved_for = BY_ALL},
                        {"cells", .saved_for = BY_ALL}),
-           LG__HAS(recurrent), .infer = infer, .forward = forward, .vjp = vjp, .fused = fused)
+           LG__HAS(recurrent), .infer = infer, .forward = forward, .vjp = vjp, .fused = fused, .form = form)
 
 /* ---- dtypes and checks ---- */
 

@@ -5,6 +5,7 @@
  * norm2: dx = g * x / y. Where y = 0, dx = 0.
  */
 #include <math.h>
+#include <stdio.h>
 #include "reduce.h"
 
 bool lg__is_reduced(const reduce_attributes *a, int dim)
@@ -187,13 +188,54 @@ static lg_tensor *apply(const lg__op *op, lg_tensor *x, const lg_reduce_options 
 #define REDUCTION_OP(of, takes, x_saved_for, y_saved_for, ...)                                                         \
         LG__DEFINE(of, LG__OPERANDS({"x", takes, .saved_for = x_saved_for}),                                           \
                    LG__RESULTS({"y", .saved_for = y_saved_for}), LG__HAS(reduce), .infer = infer, .forward = forward,  \
-                   __VA_ARGS__)
+                   .form = form, __VA_ARGS__)
 #define REDUCTION(of, ...)                                                                                             \
         REDUCTION_OP(of, __VA_ARGS__)                                                                                  \
         lg_tensor *lg_##of##_with(lg_tensor *x, const lg_reduce_options *options)                                      \
         {                                                                                                              \
                 return apply(LG__OP(of), x, options);                                                                  \
         }
+/* Writes "name(x, [dims], keepdims=...)", of x as i64 where the result is. */
+static void add_reduction(lg__form *f, const lg__call *call, const char *name, const char *of)
+{
+        const bool cast = call->out[0]->at.dtype != call->in[0]->at.dtype;
+        char text[96];
+        snprintf(text, sizeof text,
+                 cast ? "%s(Cast(%s, to=i64), [dims], keepdims=keep_dim)" : "%s(%s, [dims], keepdims=keep_dim)", name,
+                 of);
+        lg__form_expand(f, call, text);
+}
+
+static bool form(lg__form *f, const lg__call *call)
+{
+        const reduce_attributes *a = call->attributes;
+        const lg_reduce_kind kind = kind_of(call->op);
+        const double n = (double)lg__reduced_count(call->in[0]->at.shape, a), left = n - a->correction;
+        static const char *const names[] = {
+                [LG_REDUCE_SUM] = "ReduceSum",   [LG_REDUCE_MAX] = "ReduceMax", [LG_REDUCE_MIN] = "ReduceMin",
+                [LG_REDUCE_MEAN] = "ReduceMean", [LG_REDUCE_NORM] = "ReduceL2", [LG_REDUCE_ARGMAX] = "ArgMax",
+                [LG_REDUCE_ARGMIN] = "ArgMin"};
+        const int ndim = call->in[0]->at.shape.ndim;
+        if (!a->dims.count)
+                return false;
+        if (kind == LG_REDUCE_ARGMAX || kind == LG_REDUCE_ARGMIN) {
+                if (a->dims.count == 1)
+                        lg__form_add(f, "%s(x, axis=%d, keepdims=%d)", names[kind], a->dims.dim[0], a->keep_dim);
+                else if (a->dims.count == ndim && !a->keep_dim)
+                        lg__form_add(f, "%s(Reshape(x, [-1]), axis=0, keepdims=0)", names[kind]);
+                return f->length;
+        }
+        if (kind != LG_REDUCE_VAR && kind != LG_REDUCE_STD) {
+                add_reduction(f, call, names[kind], "x");
+                return true;
+        }
+        lg__form_expand(f, call, "d = Sub(x, ReduceMean(x, [dims], keepdims=1)); ");
+        lg__form_add(f, "y = %sMul({%.17g}, ", kind == LG_REDUCE_STD ? "Sqrt(" : "", left > 0 ? n / left : LG_INFINITY);
+        add_reduction(f, call, "ReduceMean", "Mul(d, d)");
+        lg__form_add(f, kind == LG_REDUCE_STD ? "))" : ")");
+        return true;
+}
+
 REDUCTION(sum, LG__ANY, 0, 0, .vjp = vjp_sum, .autocast = LG__F32)
 REDUCTION(mean, LG__FLOAT, 0, 0, .vjp = vjp_mean)
 REDUCTION(amax, LG__ANY, LG__BY(0), LG__BY(0), .vjp = vjp_extreme)

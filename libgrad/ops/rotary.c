@@ -66,11 +66,39 @@ static bool vjp_rotate(lg__vjp *v)
         return true;
 }
 
+/* Computes in the dtype of cos and sin, and casts the result. */
+static bool form(lg__form *f, const lg__call *call)
+{
+        const rotate_attributes *a = call->attributes;
+        const lg_shape s = call->in[0]->at.shape;
+        const long long n = a->dims, half = n / 2, width = s.size[s.ndim - 1];
+        const char *const dtype = lg_dtype_name(call->in[1]->at.dtype);
+        lg__form_add(f, "w = Cast(x, to=%s); ", dtype);
+        if (a->interleaved)
+                lg__form_add(f, "a = Slice(w, [0], [%lld], [-1], [2]); b = Slice(w, [1], [%lld], [-1], [2]); ", n, n);
+        else
+                lg__form_add(f, "a = Slice(w, [0], [%lld], [-1]); b = Slice(w, [%lld], [%lld], [-1]); ", half, half, n);
+        lg__form_add(f, "p = %s(Mul(a, cos), Mul(b, sin)); q = %s(Mul(b, cos), Mul(a, sin)); ", a->back ? "Add" : "Sub",
+                     a->back ? "Sub" : "Add");
+        if (a->interleaved) {
+                lg__form_add(f, "t = Reshape(Concat(Unsqueeze(p, [-1]), Unsqueeze(q, [-1]), axis=-1), [");
+                for (int i = 0; i < s.ndim - 1; i++)
+                        lg__form_add(f, "%lld ", (long long)s.size[i]);
+                lg__form_add(f, "%lld]); ", n);
+        } else {
+                lg__form_add(f, "t = Concat(p, q, axis=-1); ");
+        }
+        if (n < width)
+                lg__form_add(f, "t = Concat(t, Slice(w, [%lld], [%lld], [-1]), axis=-1); ", n, width);
+        lg__form_add(f, "y = Cast(t, to=%s)", lg_dtype_name(call->in[0]->at.dtype));
+        return lg__shape_numel(s) > 0;
+}
+
 LG__DEFINE(rotate,
            LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(1) | LG__BY(2)},
                         {"cos", LG__WEIGHT, LG__ROW_MAJOR, .saved_for = LG__BY(0)},
                         {"sin", LG__WEIGHT, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
-           LG__RESULTS({"y"}), LG__HAS(rotate), .forward = forward_rotate, .vjp = vjp_rotate)
+           LG__RESULTS({"y"}), LG__HAS(rotate), .forward = forward_rotate, .vjp = vjp_rotate, .form = form)
 
 /* Returns t, of three dimensions, with dimensions of size 1 after the first, so that it has `ndim`; else t itself. */
 static lg_tensor *for_heads(lg_tensor *t, int ndim)

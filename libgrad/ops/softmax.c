@@ -61,10 +61,16 @@ static bool vjp_log_softmax(lg__vjp *v)
         return (v->grad_in[0] = lg_sub(g, lg_mul(lg_exp(v->out[0]), sum_over(g, v)))) != NULL;
 }
 
+static bool form(lg__form *f, const lg__call *call)
+{
+        lg__form_expand(f, call, call->op == LG__OP(softmax) ? "Softmax(x, axis=dim)" : "LogSoftmax(x, axis=dim)");
+        return call->in[0]->at.shape.ndim > 0;
+}
+
 #define SOFTMAX(of)                                                                                                    \
         LG__DEFINE(of, .autocast = LG__F32, LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR}),                             \
                    LG__RESULTS({"y", .saved_for = LG__BY(0)}), LG__HAS(softmax), .infer = infer, .forward = forward,   \
-                   .vjp = vjp_##of, .fused = fused)                                                                    \
+                   .vjp = vjp_##of, .fused = fused, .form = form)                                                      \
         lg_tensor *lg_##of(lg_tensor *x, int dim)                                                                      \
         {                                                                                                              \
                 return LG__APPLY(of, &(softmax_attributes){dim}, x);                                                   \

@@ -61,9 +61,19 @@ static bool vjp_lines(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(pick_grad, &back, v->grad[0], indices)) != NULL;
 }
 
+static bool form_sort(lg__form *f, const lg__call *call)
+{
+        const sort_attributes *a = call->attributes;
+        const lg_shape s = call->out[0]->at.shape;
+        if (s.ndim)
+                lg__form_add(f, "values, indices = TopK(x, [%lld], axis=%d, largest=%d)", (long long)s.size[a->dim],
+                             a->dim, a->descending);
+        return s.ndim > 0;
+}
+
 LG__DEFINE(sort, LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}),
            LG__RESULTS({"values"}, {"indices", .saved_for = LG__BY(0)}), LG__HAS(sort), .infer = infer_sort,
-           .forward = forward_sort, .vjp = vjp_lines)
+           .forward = forward_sort, .vjp = vjp_lines, .form = form_sort)
 
 /* ---- pick and pick_grad ---- */
 
@@ -99,7 +109,8 @@ static bool vjp_pick_grad(lg__vjp *v)
 
 LG__DEFINE(pick,
            LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}, {"indices", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
-           LG__RESULTS({"y"}), LG__HAS(sort), .infer = infer_pick, .forward = forward_pick, .vjp = vjp_lines)
+           LG__RESULTS({"y"}), LG__HAS(sort), .infer = infer_pick, .forward = forward_pick, .vjp = vjp_lines,
+           .onnx = "GatherElements(x, indices, axis=dim)")
 
 LG__DEFINE(pick_grad, .flags = LG__UNORDERED,
            LG__OPERANDS({"g", LG__ANY, LG__ROW_MAJOR}, {"indices", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),

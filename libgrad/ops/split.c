@@ -45,8 +45,20 @@ static bool vjp_pieces(lg__vjp *v)
         return (v->grad_in[0] = lg_cat(LG_LIST_OF(a->count, g), a->dim)) != NULL;
 }
 
+static bool form_pieces(lg__form *f, const lg__call *call)
+{
+        const pieces_attributes *a = call->attributes;
+        for (int i = 0; i < call->out_count; i++)
+                lg__form_add(f, i ? ", y%d" : "y", i);
+        lg__form_add(f, " = Split(x, [");
+        for (int i = 0; i < call->out_count; i++)
+                lg__form_add(f, "%lld ", (long long)call->out[i]->at.shape.size[a->dim]);
+        lg__form_add(f, "], axis=%d)", a->dim);
+        return true;
+}
+
 LG__DEFINE(pieces, .flags = LG__ALIASES, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(pieces),
-           .infer = infer_pieces, .vjp = vjp_pieces)
+           .infer = infer_pieces, .vjp = vjp_pieces, .form = form_pieces)
 
 /* ---- split, chunk, unbind ---- */
 

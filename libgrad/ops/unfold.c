@@ -89,9 +89,19 @@ static bool vjp_im2col(lg__vjp *v)
         return (v->grad_in[0] = lg__apply1(op, v->grad[0], v->attributes)) != NULL;
 }
 
+static bool form(lg__form *f, const lg__call *call)
+{
+        const lg_conv_geometry *at = &((const im2col_attributes *)call->attributes)->at;
+        lg__form_add(f, "Col2Im(x, [%lld %lld], [%lld %lld], strides=(%lld %lld), dilations=(%lld %lld))",
+                     (long long)at->in[0], (long long)at->in[1], (long long)at->kernel[0], (long long)at->kernel[1],
+                     (long long)at->stride[0], (long long)at->stride[1], (long long)at->dilation[0],
+                     (long long)at->dilation[1]);
+        return call->op == LG__OP(col2im);
+}
+
 #define IM2COL(of)                                                                                                     \
         LG__DEFINE(of, LG__OPERANDS({"x", LG__FLOAT}), LG__RESULTS({"y"}), LG__HAS(im2col), .infer = infer_im2col,     \
-                   .forward = forward_##of, .vjp = vjp_im2col)
+                   .forward = forward_##of, .vjp = vjp_im2col, .form = form)
 IM2COL(im2col)
 IM2COL(col2im)
 

@@ -18,9 +18,9 @@ LG__ATTRIBUTES(slice, SLICE_FIELDS)
 #define SLICE_GRAD_FIELDS(FIELD) SLICE_FIELDS(FIELD) FIELD(i64, size, 0)
 LG__ATTRIBUTES(slice_grad, SLICE_GRAD_FIELDS)
 
-#define VIEW(of, attributes)                                                                                           \
+#define VIEW(of, attributes, ...)                                                                                      \
         LG__DEFINE(of, .flags = LG__ALIASES, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(attributes),             \
-                   .infer = infer_##of, .vjp = vjp_##of)
+                   .infer = infer_##of, .vjp = vjp_##of, __VA_ARGS__)
 /* Defines the public function lg_of(x, ...), which compose_of() computes from x and these attributes. */
 #define MADE(of, attributes, ...)                                                                                      \
         static const lg__op lg__op_##of = {.name = #of, .compose = compose_##of, LG__OPERANDS({"x"})};                 \
@@ -111,7 +111,17 @@ static bool vjp_view(lg__vjp *v)
         return (v->grad_in[0] = lg_reshape(v->grad[0], lg__input_shape(v, 0))) != NULL;
 }
 
-VIEW(view, view)
+static bool form_view(lg__form *f, const lg__call *call)
+{
+        const lg_shape s = call->out[0]->at.shape;
+        lg__form_add(f, "Reshape(x, [");
+        for (int i = 0; i < s.ndim; i++)
+                lg__form_add(f, "%lld ", (long long)s.size[i]);
+        lg__form_add(f, lg__shape_numel(s) ? "])" : "], allowzero=1)");
+        return true;
+}
+
+VIEW(view, view, .form = form_view)
 
 static lg_tensor *view(lg_tensor *x, lg_shape shape)
 {
@@ -230,7 +240,7 @@ static bool vjp_permute(lg__vjp *v)
         return (v->grad_in[0] = lg_permute(v->grad[0], back)) != NULL;
 }
 
-VIEW(permute, permute)
+VIEW(permute, permute, .onnx = "Transpose(x, perm=(order))")
 
 lg_tensor *lg_permute(lg_tensor *x, lg_dims order)
 {
@@ -290,7 +300,7 @@ static bool vjp_slice(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(slice_grad, &back, v->grad[0])) != NULL;
 }
 
-VIEW(slice, slice)
+VIEW(slice, slice, .onnx = "Slice(x, [start], [stop], [dim], [step])")
 
 lg_tensor *lg_slice_with(lg_tensor *x, int dim, int64_t start, int64_t stop, const lg_slice_options *options)
 {
@@ -371,7 +381,20 @@ static bool vjp_expand(lg__vjp *v)
         return true;
 }
 
-VIEW(expand, view)
+/* ONNX broadcasts both ways: 1 stands for the sizes that stay. */
+static bool form_expand(lg__form *f, const lg__call *call)
+{
+        const lg_shape from = call->in[0]->at.shape, to = call->out[0]->at.shape;
+        const int missing = to.ndim - from.ndim;
+        lg__form_add(f, "Expand(x, [");
+        for (int i = 0; i < to.ndim; i++)
+                lg__form_add(f, "%lld ",
+                             (long long)(i >= missing && from.size[i - missing] == to.size[i] ? 1 : to.size[i]));
+        lg__form_add(f, "])");
+        return true;
+}
+
+VIEW(expand, view, .form = form_expand)
 
 lg_tensor *lg_expand(lg_tensor *x, lg_shape shape)
 {

@@ -169,11 +169,14 @@ static bool read_values(const lg_tensor *t, void *data, lg_dtype dtype, bool ite
         return ok;
 }
 
-/* Returns whether t is live; sets an error if t was freed. Reading is allowed while the context has an error. */
+/* Returns whether t is live and may be read; else sets an error. Reading is allowed while the context has an error. */
 static bool alive_or_error(const lg_tensor *t, const char *op)
 {
         if (!t || t->live != LG__LIVE)
                 lg__check(t, op, "x");
+        else if (t->ctx->unread)
+                return lg__fail(t->ctx, LG_ERR_STATE, "%s: reads values on the host, which %s cannot record", op,
+                                t->ctx->unread);
         return t && t->live == LG__LIVE;
 }
 

@@ -426,6 +426,7 @@ void files(lg_ctx *c, lg_tensor *x)
                 return;
 #ifndef NO_NAMED
         sink = lg_dataset_text(c, "book.txt", 256, .stride = 1);
+        sink = lg_dataset_tokens(c, "train.bin", 256, .vocabulary = 50257, .separator = 50256);
         sink = lg_csv_open(c, "iris.csv", .separator = '\t', .no_header = true, .trim = true,
                            .missing = LG_NAMES("-9"));
         sink = lg_csv_numbers(t, LG_NAMES("length"), .missing_as = LG_ZERO, .dtype = LG_F64);

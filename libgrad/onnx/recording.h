@@ -1,0 +1,117 @@
+/* recording.h - what a module computes, as forms of ops, and the values between these. Private to onnx/. */
+#ifndef LG_ONNX_RECORDING_H
+#define LG_ONNX_RECORDING_H
+
+#include "core/observer.h"
+#include "graph/op.h"
+#include "model.h"
+#include "nn/nn.h"
+
+/* A value: an input, a tensor that no recorded op computed, or a result. */
+typedef struct lg__onnx_value {
+        lg_tensor *tensor; /* of a value that no op computed: a handle of the recording's; else NULL */
+        int64_t user;      /* of such a value: the op that used it first */
+        int64_t input;     /* number of the input, or -1 */
+        const char *sizes; /* of a constant whose elements are equal: its shape as products of sizes; else NULL */
+        const char *name;  /* in the file; set for inputs and parameters, else by lg__onnx_emit() */
+        bool used;         /* the results of the module need it */
+        bool listed;       /* among the constants of the file */
+        lg_dtype dtype;
+        lg_shape shape;
+} lg__onnx_value;
+
+/* A tensor that was seen: memory at one version in one layout, which has a value. */
+typedef struct lg__onnx_place {
+        lg__storage *storage; /* kept */
+        uint32_t version;
+        lg__layout at;
+        int64_t value;
+} lg__onnx_place;
+
+/* An application of an op. */
+typedef struct lg__onnx_applied {
+        const lg__op *op;
+        const char *form, *where; /* `where`: path of the module */
+        int in_count, out_count;
+        int64_t *in; /* values; -1: left out */
+        int64_t out[LG__MAX_OUT];
+} lg__onnx_applied;
+
+typedef struct lg__onnx_recording {
+        lg__observer observer;
+        lg_ctx *ctx;
+        const lg_module *root;
+        int inside; /* number of composites that have a form, within each other, whose ops are not recorded */
+        lg__onnx_applied *ops;
+        lg__onnx_value *values;
+        lg__onnx_place *places;
+        int64_t op_count, op_room, value_count, value_room, place_count, place_room;
+        struct lg__arena *arena;
+        char missing[600]; /* names of ops that have no form */
+        lg_outputs outputs;
+        int64_t output_values[LG_MAX_OUTPUTS];
+} lg__onnx_recording;
+
+/* Runs m on the inputs and records what it applies. Begin with .ctx and .root. Returns false with an error; in
+ * any case lg__onnx_recording_free() frees what the recording has. */
+bool lg__onnx_record(lg__onnx_recording *r, lg_module *m, lg_list inputs);
+void lg__onnx_recording_free(lg__onnx_recording *r);
+
+/* ---- sizes that may change: merge.c ---- */
+
+/* A dimension of an input that may have any size. */
+typedef struct lg__onnx_symbol {
+        int input, dim; /* the first input that has it */
+        int64_t size;   /* in the first recording */
+        int64_t other;  /* in the recording in which only this size differs */
+        char name[24];
+} lg__onnx_symbol;
+
+#define LG__ONNX_SYMBOLS 16
+typedef struct lg__onnx_symbols {
+        int count;
+        lg__onnx_symbol at[LG__ONNX_SYMBOLS];
+} lg__onnx_symbols;
+
+/* Compares recordings with other values: the first with the sizes of all symbols, the others with one of them changed
+ * each. Numbers in [] that differ become products in the forms of the first, such as "4*$0"; any other difference is an
+ * error. */
+bool lg__onnx_merge(lg__onnx_recording *const *r, int count, const lg__onnx_symbols *symbols);
+/* Sets ret to a product of symbols that has these values in the recordings, as a text. Returns false if none has. */
+bool lg__onnx_product(const int64_t *v, int count, const lg__onnx_symbols *symbols, char ret[64]);
+
+/* ---- nodes: emit.c ---- */
+
+/* A tensor of the file: of a value, or made for a form. */
+typedef struct lg__onnx_constant {
+        const char *name, *text; /* text: of the form, for finding it again; NULL for a value's */
+        const lg_tensor *tensor; /* NULL: `bytes` bytes at `data` */
+        lg_dtype dtype;
+        lg_shape shape;
+        void *data;
+        size_t bytes;
+} lg__onnx_constant;
+
+typedef struct lg__onnx_emitter {
+        lg_ctx *ctx;
+        lg__onnx_recording *recording;
+        const lg__onnx_symbols *symbols;
+        const char *const *outputs;          /* names of the results */
+        lg__proto_out nodes;                 /* fields of the GraphProto */
+        const char *sizes[LG__ONNX_SYMBOLS]; /* names of the vectors of one i64 that hold the symbols' sizes */
+        lg__onnx_constant *constants;
+        int64_t constant_count, constant_room, names;
+        int opset;                     /* lowest that has all operators so far */
+        const char *newest;            /* the operator that needs it */
+        const lg__onnx_applied *op;    /* the op whose form is written */
+        struct lg__onnx_local *locals; /* names of the op's earlier statements */
+        int64_t local_count, local_room;
+        struct lg__arena *arena;
+} lg__onnx_emitter;
+
+/* Writes the nodes of all ops. Begin with ctx, recording, symbols and outputs. Returns false with an error; in any case
+ * lg__onnx_emitter_free() frees what the emitter has. */
+bool lg__onnx_emit(lg__onnx_emitter *e);
+void lg__onnx_emitter_free(lg__onnx_emitter *e);
+
+#endif
