@@ -79,6 +79,8 @@ static const since later[] = {
         {"LessOrEqual", 16, 16},
         {"GreaterOrEqual", 16, 16},
         {"Identity", 14, 14},
+        {"InstanceNormalization", 13, 22},
+        {"GlobalAveragePool", 13, 22},
         {"Pow", 15, 15},
 };
 
@@ -558,9 +560,11 @@ static const char *expression(lg__onnx_emitter *e, const char **p, bool reshape)
         return length ? operand(e, word, length) : "";
 }
 
-/* Returns which result of the op has that name, or -1. */
+/* Returns which result of the op has that name, or -1. Names of results of any number are y0, y1, .... */
 static int result_of(const lg__onnx_applied *a, const char *word, size_t length)
 {
+        if (length == 2 && *word == 'y' && isdigit((unsigned char)word[1]) && word[1] - '0' < a->out_count)
+                return word[1] - '0';
         for (int i = 0; i < a->op->result_count && i < a->out_count; i++)
                 if (strlen(a->op->results[i].name) == length && !strncmp(a->op->results[i].name, word, length))
                         return i;
@@ -742,7 +746,22 @@ static void mark_used(lg__onnx_recording *r)
         }
 }
 
-/* Writes the constants whose sizes change as one number that is repeated. */
+/* Writes 0, 1, 2, ... up to the number in a vector of one. */
+static const char *count_to(lg__onnx_emitter *e, const char *end, lg_dtype dtype)
+{
+        static const int64_t numbers[] = {0, 1};
+        const char *zero = whole_numbers(e, &numbers[0], 1, true), *one = whole_numbers(e, &numbers[1], 1, true);
+        const char *result = new_name(e, "Range", 5), *limit = simple(e, "Squeeze", end, NULL, NULL, 0);
+        node n = {.out.ctx = e->ctx};
+        if (!result || !add_argument(&n, zero) || !add_argument(&n, limit) || !add_argument(&n, one)) {
+                lg__proto_free(&n.out);
+                return NULL;
+        }
+        const char *name = finish(e, &n, "Range", 5, &result, 1);
+        return dtype == LG_I64 || !name ? name : simple(e, "Cast", name, NULL, "to", lg__onnx_type(dtype));
+}
+
+/* Writes the constants whose sizes change as one number that is repeated, or as a count. */
 static bool expand_constants(lg__onnx_emitter *e)
 {
         lg__onnx_recording *r = e->recording;
@@ -758,7 +777,10 @@ static bool expand_constants(lg__onnx_emitter *e)
                 const char *one = host ? constant(e, text, v->dtype, LG_SHAPE_0D, lg__data(host)) : NULL;
                 lg_scope_end(e->ctx, scope);
                 const char *sizes = one ? vector(e, &p, false) : NULL;
-                v->name = sizes ? simple(e, "Expand", one, sizes, NULL, 0) : NULL;
+                if (v->counts && sizes)
+                        v->name = count_to(e, sizes, v->dtype);
+                else
+                        v->name = sizes ? simple(e, "Expand", one, sizes, NULL, 0) : NULL;
                 if (!v->name)
                         return false;
                 lg__tensor_release(v->tensor);

@@ -123,8 +123,19 @@ static bool is_uniform(const lg_tensor *t)
         return n > 0 && !memcmp(p, p + bytes, (size_t)(n - 1) * bytes);
 }
 
-/* Compares a tensor that no op computed in two recordings: equal, or in another size and all of one number. */
-static bool same_constant(lg_tensor *a, lg_tensor *b)
+/* Returns whether t, on the CPU, has one dimension and is 0, 1, 2, .... */
+static bool is_count(const lg_tensor *t)
+{
+        lg_tensor *wide = t->at.shape.ndim == 1 ? lg__clone_values(t, t->ctx->cpu->id, LG_F64) : NULL;
+        bool count = wide != NULL;
+        for (int64_t i = 0; count && i < wide->at.shape.size[0]; i++)
+                count = ((const double *)lg__data(wide))[i] == (double)i;
+        return count;
+}
+
+/* Compares a tensor that no op computed in two recordings: equal, or in another size and all of one number, or
+ * counting, which sets *counts. */
+static bool same_constant(lg_tensor *a, lg_tensor *b, bool *counts)
 {
         lg_ctx *c = a->ctx;
         if (a->storage == b->storage && lg__layout_same(&a->at, &b->at) && a->at.offset == b->at.offset)
@@ -139,7 +150,7 @@ static bool same_constant(lg_tensor *a, lg_tensor *b)
         if (same && lg__same_shape(&a->at, &b->at))
                 same = !lg__layout_numel(&x->at) ||
                        !memcmp(lg__data(x), lg__data(y), (size_t)lg__layout_numel(&x->at) * bytes);
-        else if (same)
+        else if (same && !(*counts = is_count(x) && is_count(y)))
                 same = is_uniform(x) && is_uniform(y) && !memcmp(lg__data(x), lg__data(y), bytes);
         lg_scope_end(c, scope);
         return same;
@@ -169,12 +180,12 @@ static bool set_sizes(lg__onnx_recording *const *r, int count, int64_t i, const 
 static bool same_values(lg__onnx_recording *const *r, int count, const lg__onnx_symbols *symbols)
 {
         for (int64_t i = 0; i < r[0]->value_count; i++) {
-                const lg__onnx_value *a = &r[0]->values[i];
+                lg__onnx_value *a = &r[0]->values[i];
                 bool same = true, resized = false;
                 for (int k = 1; k < count && same; k++) {
                         const lg__onnx_value *b = &r[k]->values[i];
                         same = !a->tensor == !b->tensor && a->input == b->input &&
-                               (!a->tensor || same_constant(a->tensor, b->tensor));
+                               (!a->tensor || same_constant(a->tensor, b->tensor, &a->counts));
                         resized = resized || (a->tensor && same && !lg__same_shape(&a->tensor->at, &b->tensor->at));
                 }
                 if (r[0]->ctx->error || (same && (!resized || set_sizes(r, count, i, symbols))))

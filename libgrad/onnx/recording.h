@@ -12,7 +12,8 @@ typedef struct lg__onnx_value {
         lg_tensor *tensor; /* of a value that no op computed: a handle of the recording's; else NULL */
         int64_t user;      /* of such a value: the op that used it first */
         int64_t input;     /* number of the input, or -1 */
-        const char *sizes; /* of a constant whose elements are equal: its shape as products of sizes; else NULL */
+        const char *sizes; /* of a constant whose size changes: its shape as products of sizes; else NULL */
+        bool counts;       /* such a constant is 0, 1, 2, ...; if not, its elements are equal */
         const char *name;  /* in the file; set for inputs and parameters, else by lg__onnx_emit() */
         bool used;         /* the results of the module need it */
         bool listed;       /* among the constants of the file */

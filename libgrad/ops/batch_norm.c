@@ -170,11 +170,22 @@ static bool form(lg__form *f, const lg__call *call)
         snprintf(zero, sizeof zero, "{0*%lld}", channels);
         lg__form_add(f, "y = BatchNormalization(x, %s, %s, running_mean, running_var, epsilon=%.9g); ",
                      call->in[W] ? "w" : one, call->in[B] ? "b" : zero, a->eps);
+        if (a->training) {
+                static const char *const rest[] = {"0", "0 2", "0 2 3", "0 2 3 4"}, *const ones[] = {"", "1", "1 1",
+                                                                                                     "1 1 1"};
+                const int spaces = call->in[0]->at.shape.ndim - 2;
+                f->length = 0;
+                lg__form_add(f,
+                             "d = Sub(x, ReduceMean(x, [%s])); y = Div(d, Sqrt(Add(ReduceMean(Mul(d, d), [%s]), "
+                             "{%.17g}))); y = Add(Mul(y, Reshape(%s, [-1 %s])), Reshape(%s, [-1 %s])); ",
+                             rest[spaces], rest[spaces], a->eps, call->in[W] ? "CastLike(w, x)" : one, ones[spaces],
+                             call->in[B] ? "CastLike(b, x)" : zero, ones[spaces]);
+        }
         if (call->in[RESIDUAL])
                 lg__form_add(f, "y = Add(y, residual); ");
         if (call->op == LG__OP(batch_norm_relu))
                 lg__form_add(f, "y = Relu(y)");
-        return !a->training && call->in[MEAN] && call->in[VAR];
+        return a->training || (call->in[MEAN] && call->in[VAR]);
 }
 
 #define BATCH_NORM(of, saved)                                                                                          \

@@ -72,8 +72,16 @@ static lg_tensor *compose_embedding(const lg__call *call)
         return lg_reshape(y, shape);
 }
 
-LG__DEFINE(embedding, .compose = compose_embedding, LG__OPERANDS({"index", LG__INDEX}, {"weight"}),
-           .onnx = "Gather(weight, index, axis=0)")
+/* With max_norm, a forward changes the weights. */
+static bool form(lg__form *f, const lg__call *call)
+{
+        lg_embedding_options o;
+        lg__take_without(call->attributes, &o, sizeof o);
+        lg__form_add(f, "Gather(weight, index, axis=0)");
+        return o.max_norm == 0;
+}
+
+LG__DEFINE(embedding, .compose = compose_embedding, LG__OPERANDS({"index", LG__INDEX}, {"weight"}), .form = form)
 
 lg_tensor *lg_embedding_with(lg_tensor *index, lg_tensor *weight, const lg_embedding_options *options)
 {

@@ -271,10 +271,17 @@ static bool form(lg__form *f, const lg__call *call)
                         "mode='nearest', nearest_mode='round_prefer_ceil', coordinate_transformation_mode=",
                 [LG_LINEAR] = "mode='linear', coordinate_transformation_mode=",
                 [LG_BICUBIC] = "mode='cubic', cubic_coeff_a=-0.75, coordinate_transformation_mode=",
-                [LINEAR_ANTIALIAS] = "mode='linear', antialias=1, coordinate_transformation_mode=",
-                [CUBIC_ANTIALIAS] = "mode='cubic', antialias=1, cubic_coeff_a=-0.75, coordinate_transformation_mode="};
+                [LINEAR_ANTIALIAS] = "mode='linear', antialias=1, exclude_outside=1, coordinate_transformation_mode=",
+                [CUBIC_ANTIALIAS] = "mode='cubic', antialias=1, exclude_outside=1, cubic_coeff_a=-0.5, "
+                                    "coordinate_transformation_mode="};
         const resample_attributes *a = call->attributes;
         const lg_shape to = call->out[0]->at.shape;
+        const bool whole = a->h_in % a->h_out == 0 && a->w_in % a->w_out == 0;
+        if (a->mode == LG_AREA && whole && to.ndim == 4 && !a->back) { /* equal windows */
+                const long long h = a->h_in / a->h_out, w = a->w_in / a->w_out;
+                lg__form_add(f, "AveragePool(x, kernel_shape=(%lld %lld), strides=(%lld %lld))", h, w, h, w);
+                return true;
+        }
         const bool scaled = a->h_scale != 0 || a->w_scale != 0;
         lg__form_add(f, scaled ? "Resize(x, , {f32" : "Resize(x, , , [");
         for (int i = 0; i < to.ndim; i++) {

@@ -14,7 +14,6 @@
 #define ONNX_gelu ~, "Gelu(x)"
 #define ONNX_gelu_tanh ~, "Gelu(x, approximate='tanh')"
 #define ONNX_mish ~, "Mish(x)"
-#define ONNX_softplus ~, "Div(Softplus(Mul(x, {p0})), {p0})"
 #define ONNX_softsign ~, "Softsign(x)"
 #define ONNX_hardsigmoid ~, "HardSigmoid(x, alpha=0.166666666666666667, beta=0.5)"
 #define ONNX_hardswish ~, "HardSwish(x)"
@@ -156,6 +155,9 @@ bool lg__pointwise_form(lg__form *f, const lg__call *call)
         const int id = call->op->pointwise;
         const texts *t = &forms[id];
         const char *text = lg__dtype_float(call->in[0]->at.dtype) ? NULL : for_whole(id);
+        const pointwise_attributes *a = call->attributes;
+        if (id == LG_PW_softplus && a->p1 >= 20) /* above, the formula is x, of which Softplus differs by 2e-9 */
+                text = a->p0 == 1 ? "Softplus(x)" : "Div(Softplus(Mul(x, {p0})), {p0})";
         text = text ? text : t->operator? t->operator: t->formula;
         if (!text || strchr(text, '?'))
                 return false;

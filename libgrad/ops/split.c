@@ -49,7 +49,7 @@ static bool form_pieces(lg__form *f, const lg__call *call)
 {
         const pieces_attributes *a = call->attributes;
         for (int i = 0; i < call->out_count; i++)
-                lg__form_add(f, i ? ", y%d" : "y", i);
+                lg__form_add(f, i ? ", y%d" : "y%d", i);
         lg__form_add(f, " = Split(x, [");
         for (int i = 0; i < call->out_count; i++)
                 lg__form_add(f, "%lld ", (long long)call->out[i]->at.shape.size[a->dim]);

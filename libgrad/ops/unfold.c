@@ -92,11 +92,25 @@ static bool vjp_im2col(lg__vjp *v)
 static bool form(lg__form *f, const lg__call *call)
 {
         const lg_conv_geometry *at = &((const im2col_attributes *)call->attributes)->at;
+        const lg_shape s = call->in[0]->at.shape;
+        const long long taps = at->kernel[0] * at->kernel[1];
+        if (call->op == LG__OP(im2col)) { /* a convolution of each channel with the identity */
+                lg__form_add(f, "o = Expand({1}, [%lld %lld]); o = Trilu(Trilu(o, <0>, upper=0), <0>, upper=1); ", taps,
+                             taps);
+                lg__form_add(f, "o = Tile(Reshape(o, [%lld 1 %lld %lld]), [%lld 1 1 1]); ", taps,
+                             (long long)at->kernel[0], (long long)at->kernel[1], (long long)s.size[1]);
+                lg__form_add(f, "o = Conv(x, o, strides=(%lld %lld), dilations=(%lld %lld), group=%lld); ",
+                             (long long)at->stride[0], (long long)at->stride[1], (long long)at->dilation[0],
+                             (long long)at->dilation[1], (long long)s.size[1]);
+                lg__form_add(f, "Reshape(o, [%lld %lld %lld])", (long long)s.size[0], (long long)s.size[1] * taps,
+                             (long long)at->out[0] * at->out[1]);
+                return true;
+        }
         lg__form_add(f, "Col2Im(x, [%lld %lld], [%lld %lld], strides=(%lld %lld), dilations=(%lld %lld))",
                      (long long)at->in[0], (long long)at->in[1], (long long)at->kernel[0], (long long)at->kernel[1],
                      (long long)at->stride[0], (long long)at->stride[1], (long long)at->dilation[0],
                      (long long)at->dilation[1]);
-        return call->op == LG__OP(col2im);
+        return true;
 }
 
 #define IM2COL(of)                                                                                                     \
