@@ -3,7 +3,7 @@
 #include "grad/onnx.h"
 #include "grad/ops.h"
 #include "io/sink.h"
-#include "recording.h"
+#include "emit.h"
 #include "state/entries.h"
 
 #define OP "lg_onnx_save"
