@@ -398,27 +398,30 @@ static const char *count_to(lg__onnx_emitter *e, const char *end, lg_dtype dtype
         return dtype == LG_I64 || !name ? name : lg__onnx_simple(e, "Cast", name, NULL, "to", lg__onnx_type(dtype));
 }
 
-/* Writes the constants whose sizes change as one number that is repeated, or as a count. */
+/* Writes the number of value i, all of whose elements are equal, as often as `sizes` say. */
+static const char *repeated(lg__onnx_emitter *e, int64_t i, const char *sizes)
+{
+        const lg__onnx_value *v = &e->recording->values[i];
+        char text[32];
+        snprintf(text, sizeof text, "{%lld", (long long)i);
+        const lg_scope scope = lg_scope_begin(e->ctx);
+        const lg_tensor *host = lg__clone_values(v->tensor, e->ctx->cpu->id, v->dtype);
+        const char *one = host ? lg__onnx_constant_of(e, text, v->dtype, LG_SHAPE_0D, lg__data(host)) : NULL;
+        lg_scope_end(e->ctx, scope);
+        return one ? lg__onnx_simple(e, "Expand", one, sizes, NULL, 0) : NULL;
+}
+
+/* Writes the constants whose sizes change. */
 static bool expand_constants(lg__onnx_emitter *e)
 {
         lg__onnx_recording *r = e->recording;
         for (int64_t i = 0; i < r->value_count; i++) {
                 lg__onnx_value *v = &r->values[i];
+                const char *p = v->sizes;
                 if (!v->sizes || !v->used)
                         continue;
-                const char *p = v->sizes;
-                char text[32];
-                snprintf(text, sizeof text, "{%lld", (long long)i);
-                const lg_scope scope = lg_scope_begin(e->ctx);
-                const lg_tensor *host = lg__clone_values(v->tensor, e->ctx->cpu->id, v->dtype);
-                const char *one = host ? lg__onnx_constant_of(e, text, v->dtype, LG_SHAPE_0D, lg__data(host)) : NULL;
-                lg_scope_end(e->ctx, scope);
-                const char *sizes = one ? lg__onnx_vector(e, &p, false) : NULL;
-                if (v->counts && sizes)
-                        v->name = count_to(e, sizes, v->dtype);
-                else
-                        v->name = sizes ? lg__onnx_simple(e, "Expand", one, sizes, NULL, 0) : NULL;
-                if (!v->name)
+                const char *sizes = lg__onnx_vector(e, &p, false);
+                if (!sizes || !(v->name = v->counts ? count_to(e, sizes, v->dtype) : repeated(e, i, sizes)))
                         return false;
                 lg__tensor_release(v->tensor);
                 v->tensor = NULL;

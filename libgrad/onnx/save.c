@@ -63,7 +63,7 @@ static bool add_symbol(job *j, int i, int d)
                                 LG__ONNX_SYMBOLS);
         lg__onnx_symbol *new = &all->at[all->count++];
         *new = (lg__onnx_symbol){.input = i, .dim = d, .size = s.size[d] < 2 ? 2 : s.size[d]};
-        new->other = new->size + 1;
+        new->other = 2 * new->size + 1; /* odd, so that halves that are rounded differ from halves */
         char more[12] = "";
         if (same)
                 snprintf(more, sizeof more, "_%d", same);

@@ -103,7 +103,7 @@ static bool form(lg__form *f, const lg__call *call)
                      max ? "y, i = MaxPool" : "y = AveragePool", k[0], k[1], s[0], s[1], p[0], p[1], p[0], p[1],
                      !a->adaptive && !(rounds_down(&at, 0) && rounds_down(&at, 1)));
         if (max)
-                lg__form_add(f, ", dilations=(%lld %lld)); indices = Cast(Mod(i, <%lld>), to=i32)", l[0], l[1],
+                lg__form_add(f, ", dilations=(%lld %lld)); indices = Cast(Mod(i, [%lld]), to=i32)", l[0], l[1],
                              (long long)at.in[0] * at.in[1]);
         else if (a->divisor)
                 lg__form_add(f, ", count_include_pad=1); y = Mul(y, {%.17g})",
