@@ -11,8 +11,11 @@ void saving_begin(run *r);
 bool saving_resume(run *r);
 /* Returns the name of the model whose weights the file has under `prefix`, or NULL. The context must have no error. */
 const char *saving_model_in(lg_ctx *c, const char *path, const char *prefix);
-/* Returns whether the files of --save, --keep-best and --onnx can be written, which rank 0 tests before hours of training. */
+/* Returns whether the files of --save and --keep-best can be written, which rank 0 tests before hours of training. */
 bool saving_possible(run *r);
+bool saving_onnx_possible(run *r); /* the same for the file of --onnx */
+/* Returns whether the path is a new file (*ret_is_new) or a regular file that may be replaced; else sets an error. */
+bool saving_replaceable(run *r, const char *option, const char *path, bool *ret_is_new);
 /* Writes the file of --save, if given. Returns false after an error. */
 bool saving_write(run *r);
 /* Records the accuracy of an epoch; if it is the best so far, writes the weights to the file of --keep-best. */
