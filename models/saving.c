@@ -108,7 +108,8 @@ static bool write_onnx(run *r)
 {
         lg_scope scope = lg_scope_begin(r->c);
         lg_tensor *x = lg_zeros(r->c, LG_SHAPE(2, 1, 28, 28), .device = lg_device_of(lg_parameters(r->net).items[0]));
-        bool ok = lg_onnx_save(r->net, r->o->onnx, LG_LIST(x), .inputs = LG_NAMES("image"), .outputs = LG_NAMES("scores"));
+        bool ok = lg_onnx_save(r->net, r->o->onnx, LG_LIST(x), .inputs = LG_NAMES("image"),
+                               .outputs = LG_NAMES("scores"));
         lg_scope_end(r->c, scope);
         return ok;
 }

@@ -70,7 +70,9 @@ static lg_tensor *sum_of_bags(const bags *b, bool mean)
 /* Pads all bags to the length of the longest, a number that the host reads if it is not known. */
 static lg_tensor *max_of_bags(const bags *b)
 {
-        const int64_t longest = b->longest >= 0 ? b->longest : b->n && b->count ? (int64_t)lg_item(lg_amax(b->counts)) : 0;
+        const int64_t longest = b->longest >= 0    ? b->longest
+                                : b->n && b->count ? (int64_t)lg_item(lg_amax(b->counts))
+                                                   : 0;
         if (lg_error(b->index->ctx) || longest < 1)
                 return zero_rows(b, b->weight);
         const lg_shape shape = LG_SHAPE(b->count, longest);
@@ -156,9 +158,8 @@ static bool form(lg__form *f, const lg__call *call)
                      "seen = CastLike(Unsqueeze(Not(Equal(Cast(index, to=i64), <%lld>)), [2]), weight); "
                      "sum = ReduceSum(Mul(rows, seen), [1], keepdims=0); ",
                      (long long)padding);
-        lg__form_add(f, o.mode == LG_BAG_MEAN
-                                ? "Div(sum, Max(ReduceSum(seen, [1], keepdims=0), CastLike(<1>, weight)))"
-                                : "sum");
+        lg__form_add(f, o.mode == LG_BAG_MEAN ? "Div(sum, Max(ReduceSum(seen, [1], keepdims=0), CastLike(<1>, weight)))"
+                                              : "sum");
         return o.mode != LG_BAG_MAX;
 }
 

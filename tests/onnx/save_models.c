@@ -103,7 +103,8 @@ static double compare(const table *s, lg_module *m, lg_module *again, const char
                 lg_tensor *y = lg_cast(out.items[i], LG_F64), *z = lg_cast(other.items[i], LG_F64);
                 put(s, out.items[i], "out", batch, i);
                 if (lg_numel(y))
-                        far = fmax(far, lg_item(lg_amax(lg_abs(lg_sub(y, z)))) / fmax(1e-6, lg_item(lg_amax(lg_abs(y)))));
+                        far = fmax(far,
+                                   lg_item(lg_amax(lg_abs(lg_sub(y, z)))) / fmax(1e-6, lg_item(lg_amax(lg_abs(y)))));
         }
         return other.count == out.count ? far : INFINITY;
 }
@@ -121,8 +122,8 @@ static void end(table *s, lg_module *m, const char *inputs)
         lg_module_cast(m, s->dtype);
         lg_train(m, false);
         lg_no_grad(s->c) lg_each_tensor(m, shake, NULL);
-        if (lg_error(s->c) || !lg_onnx_save(m, path, ((lg_list_in){count, in}),
-                                            .symbolic = (lg_ints){dim >= 0, &dim}, .fixed = dim < 0)) {
+        if (lg_error(s->c) || !lg_onnx_save(m, path, ((lg_list_in){count, in}), .symbolic = (lg_ints){dim >= 0, &dim},
+                                            .fixed = dim < 0)) {
                 printf("refused %s: %s\n", s->name, lg_error(s->c));
         } else {
                 const double near = s->dtype == LG_F32 ? 1e-5 : s->dtype == LG_F16 ? 4e-3 : 3e-2;
@@ -158,7 +159,8 @@ static void linear_layers(table *s)
         CASE("linear_3d", "n,4,6", lg_nn_linear(c, 6, 5));
         CASE("linear_middle", "4,n,6", lg_nn_linear(c, 6, 5));
         CASE("linear_one", "6", lg_nn_linear(c, 6, 5));
-        CASE("sequential_relu", "n,6", lg_nn_sequential(c, lg_nn_linear(c, 6, 5), lg_nn_relu(c), lg_nn_linear(c, 5, 3)));
+        CASE("sequential_relu", "n,6",
+             lg_nn_sequential(c, lg_nn_linear(c, 6, 5), lg_nn_relu(c), lg_nn_linear(c, 5, 3)));
         CASE("sequential_empty", "n,6", lg_nn_sequential(c));
         CASE("residual", "n,6", lg_nn_residual(c, lg_nn_linear(c, 6, 6)));
         CASE("residual_shortcut", "n,6", lg_nn_residual(c, lg_nn_linear(c, 6, 5), .shortcut = lg_nn_linear(c, 6, 5)));
@@ -259,7 +261,8 @@ static void convolutions(table *s)
 {
         lg_ctx *c = s->c;
         CASE("conv1d", "n,3,9", lg_nn_conv1d(c, 3, 4, 3));
-        CASE("conv1d_options", "n,4,9", lg_nn_conv1d(c, 4, 6, 3, .stride = 2, .padding = 2, .dilation = 2, .groups = 2));
+        CASE("conv1d_options", "n,4,9",
+             lg_nn_conv1d(c, 4, 6, 3, .stride = 2, .padding = 2, .dilation = 2, .groups = 2));
         CASE("conv1d_reflect", "n,3,9", lg_nn_conv1d(c, 3, 4, 3, .padding = 2, .padding_mode = LG_PAD_REFLECT));
         CASE("conv2d", "n,3,7,6", lg_nn_conv2d(c, 3, 4, 3));
         CASE("conv2d_no_bias", "n,3,7,6", lg_nn_conv2d(c, 3, 4, 3, .no_bias = true));
@@ -295,7 +298,8 @@ static void pools(table *s)
         CASE("max_pool1d_ceil", "n,3,9", lg_nn_max_pool1d(c, 2, .ceil_mode = true));
         CASE("max_pool2d", "n,3,7,6", lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1));
         CASE("max_pool2d_options", "n,3,9,8", lg_nn_max_pool2d(c, 2, .stride = 3, .dilation = 2, .ceil_mode = true));
-        CASE("max_pool2d_pairs", "n,3,9,8", lg_nn_max_pool2d(c, 0, .kernels = LG_PAIR(2, 3), .paddings = LG_PAIR(1, 0)));
+        CASE("max_pool2d_pairs", "n,3,9,8",
+             lg_nn_max_pool2d(c, 0, .kernels = LG_PAIR(2, 3), .paddings = LG_PAIR(1, 0)));
         CASE("max_pool2d_sample", "3,9,8", lg_nn_max_pool2d(c, 2));
         CASE("max_pool3d", "n,2,4,5,4", lg_nn_max_pool3d(c, 2));
         CASE("avg_pool1d", "n,3,9", lg_nn_avg_pool1d(c, 2, .padding = 1));
@@ -346,9 +350,9 @@ static void windows(table *s)
         const struct {
                 const char *name, *inputs;
                 lg_interpolate_mode mode;
-        } modes[] = {{"nearest", "n,2,3,4", LG_NEAREST},   {"nearest_exact", "n,2,3,4", LG_NEAREST_EXACT},
-                     {"linear", "n,2,5", LG_LINEAR},       {"bilinear", "n,2,3,4", LG_BILINEAR},
-                     {"bicubic", "n,2,4,5", LG_BICUBIC},   {"trilinear", "n,2,2,3,2", LG_TRILINEAR},
+        } modes[] = {{"nearest", "n,2,3,4", LG_NEAREST}, {"nearest_exact", "n,2,3,4", LG_NEAREST_EXACT},
+                     {"linear", "n,2,5", LG_LINEAR},     {"bilinear", "n,2,3,4", LG_BILINEAR},
+                     {"bicubic", "n,2,4,5", LG_BICUBIC}, {"trilinear", "n,2,2,3,2", LG_TRILINEAR},
                      {"area", "n,2,4,4", LG_AREA}};
         for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
                 char name[64];
@@ -359,7 +363,8 @@ static void windows(table *s)
         }
         CASE("upsample_scales", "n,2,4,4", lg_nn_upsample(c, .scales = LG_NUMBERS(1.6, 2.3), .mode = LG_BILINEAR));
         CASE("upsample_corners", "n,2,4,4", lg_nn_upsample(c, .scale = 2, .mode = LG_BILINEAR, .align_corners = true));
-        CASE("upsample_cubic_corners", "n,2,4,4", lg_nn_upsample(c, .scale = 2, .mode = LG_BICUBIC, .align_corners = true));
+        CASE("upsample_cubic_corners", "n,2,4,4",
+             lg_nn_upsample(c, .scale = 2, .mode = LG_BICUBIC, .align_corners = true));
         CASE("upsample_antialias", "n,2,8,8", lg_nn_upsample(c, .scale = 0.5, .mode = LG_BILINEAR, .antialias = true));
         CASE("upsample_cubic_antialias", "n,2,8,8",
              lg_nn_upsample(c, .scale = 0.5, .mode = LG_BICUBIC, .antialias = true));
@@ -463,9 +468,9 @@ static lg_module *make_gpt(lg_ctx *c)
         lg_module *gpt = lg_nn_module(c, "GPT", .forward = run_gpt);
         lg_module_add(gpt, "bytes", lg_nn_embedding(c, 32, 16));
         lg_module_add_parameter(gpt, "positions", lg_normal(c, 0, 1, LG_SHAPE(12, 16)));
-        lg_module_add(gpt, "blocks", lg_nn_transformer_encoder(c, 16, 4, 2, .feedforward = 32, .gelu = true,
-                                                               .norm_first = true, .final_norm = true,
-                                                               .batch_first = true));
+        lg_module_add(gpt, "blocks",
+                      lg_nn_transformer_encoder(c, 16, 4, 2, .feedforward = 32, .gelu = true, .norm_first = true,
+                                                .final_norm = true, .batch_first = true));
         lg_module_add(gpt, "head", lg_nn_linear(c, 16, 32));
         return gpt;
 }
@@ -484,7 +489,8 @@ static void attention(table *s)
              lg_nn_multihead_attention(c, 8, 2, .batch_first = true, .add_bias_kv = true, .add_zero_attn = true));
         CASE("attention_weights", "n,4,8",
              wrapped(lg_nn_multihead_attention(c, 8, 2, .batch_first = true), run_weights, NULL));
-        CASE("encoder_layer", "n,4,8", lg_nn_transformer_encoder_layer(c, 8, 2, .feedforward = 12, .batch_first = true));
+        CASE("encoder_layer", "n,4,8",
+             lg_nn_transformer_encoder_layer(c, 8, 2, .feedforward = 12, .batch_first = true));
         CASE("encoder_layer_first", "4,n,8",
              lg_nn_transformer_encoder_layer(c, 8, 2, .feedforward = 12, .norm_first = true, .gelu = true,
                                              .no_bias = true));
