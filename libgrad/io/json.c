@@ -1,5 +1,6 @@
 /* json.c - checks and reads JSON: the headers of files, and whole files. */
 #include "json.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tensor/tensor.h"
@@ -332,4 +333,26 @@ void lg__json_skip(lg__json *p)
         lg__json skipped = {.s = p->s, .end = p->end, .any = p->any};
         value(&skipped, 0);
         p->s = skipped.s;
+}
+
+bool lg__json_put_string(const char *s, bool (*put)(void *to, const char *piece, size_t bytes), void *to)
+{
+        bool ok = put(to, "\"", 1);
+        while (ok && *s) {
+                size_t plain = 0;
+                while ((unsigned char)s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\')
+                        plain++;
+                ok = put(to, s, plain);
+                s += plain;
+                if (ok && *s) {
+                        char escape[8];
+                        if (*s == '"' || *s == '\\')
+                                snprintf(escape, sizeof escape, "\\%c", *s);
+                        else
+                                snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)*s);
+                        ok = put(to, escape, strlen(escape));
+                        s++;
+                }
+        }
+        return ok && put(to, "\"", 1);
 }

@@ -40,4 +40,8 @@ void lg__json_skip(lg__json *p);
  */
 void lg__json_pick(lg__json p, int count, const char *const *names, lg__json *ret);
 
+/* Writes a string in quotes, with escapes for quotes, backslashes and control characters, by calls of put(to, piece,
+ * bytes). Returns false once put does. */
+bool lg__json_put_string(const char *s, bool (*put)(void *to, const char *piece, size_t bytes), void *to);
+
 #endif

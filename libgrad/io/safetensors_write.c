@@ -137,27 +137,14 @@ static bool put_text(writer *f, const char *s)
         return put(f, s, strlen(s));
 }
 
-/* Writes a string in quotes, with escapes for quotes, backslashes and control characters. */
+static bool put_piece(void *f, const char *s, size_t bytes)
+{
+        return put(f, s, bytes);
+}
+
 static bool put_string(writer *f, const char *s)
 {
-        bool ok = put(f, "\"", 1);
-        while (ok && *s) {
-                size_t plain = 0;
-                while ((unsigned char)s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\')
-                        plain++;
-                ok = put(f, s, plain);
-                s += plain;
-                if (ok && *s) {
-                        char escape[8];
-                        if (*s == '"' || *s == '\\')
-                                snprintf(escape, sizeof escape, "\\%c", *s);
-                        else
-                                snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)*s);
-                        ok = put_text(f, escape);
-                        s++;
-                }
-        }
-        return ok && put(f, "\"", 1);
+        return lg__json_put_string(s, put_piece, f);
 }
 
 static bool put_metas(writer *f)

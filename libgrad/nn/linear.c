@@ -3,7 +3,7 @@
 #include "graph/op.h"
 #include "nn.h"
 
-static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
+lg_tensor *lg__linear_forward(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
 {
         const lg__part *weight = m->parts, *bias = weight->next;
         return (epilogue.relu ? lg__linear_relu : lg_linear)(x, weight->tensor, bias ? bias->tensor : NULL);
@@ -33,7 +33,7 @@ lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear
                                 (long long)in, (long long)out);
         if (!lg__module_dtype(c, "lg_nn_linear", s.o.dtype))
                 return NULL;
-        return lg__module_set_epilogues(lg__module_build(c, "Linear", NULL, NULL, 0, fill, &s), forward,
+        return lg__module_set_epilogues(lg__module_build(c, "Linear", NULL, NULL, 0, fill, &s), lg__linear_forward,
                                         LG__EPILOGUE_RELU);
 }
 

@@ -148,6 +148,8 @@ bool lg__norm_is_affine(const lg_module *m, int ndim, int64_t channels);
 bool lg__norm_affine(const lg_module *m, lg_dtype beside, lg_tensor **ret_scale, lg_tensor **ret_shift);
 /* Applies ReLU: the forward of ReLU modules. A module with this forward is recognised as a ReLU. */
 lg_tensor *lg__relu_forward(lg_module *m, lg_list inputs, void *user);
+/* Applies a Linear: the forward of Linear modules. A module with this forward is recognised as a Linear. */
+lg_tensor *lg__linear_forward(lg_module *m, lg_tensor *x, lg__epilogue epilogue);
 /* Returns the input of a module that takes one; NULL with LG_ERR_ARGUMENT if the number of inputs is not 1. */
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs);
 /* Returns the part of m whose name is the first `length` bytes of `name` and whose kind is in `kinds`; NULL: none. */
@@ -163,6 +165,8 @@ const char *lg__module_path_in(const lg_module *root, const lg_module *m, char t
 bool lg__module_try(lg_module *root, const lg_module_print_options *o);
 /* Returns whether m has a line in printed tables: a module with children but no parameters of its own has none. */
 bool lg__module_has_line(const lg_module *m);
+/* Returns whether a path matches a shell pattern. A leading '!' inverts the result. */
+bool lg__path_matches(const char *pattern, const char *path);
 /* Calls fn for the parameters and buffers of m and its children in the order in which the parts were added, depth
  * first. Returns false once fn does, or with an error if a path is too long. path: scratch memory. */
 typedef bool lg__visit_fn(const char *path, lg__part *p, void *user);

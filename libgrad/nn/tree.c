@@ -256,11 +256,16 @@ typedef struct selection {
         int64_t count;
 } selection;
 
+bool lg__path_matches(const char *pattern, const char *path)
+{
+        const bool inverted = *pattern == '!';
+        return (fnmatch(pattern + inverted, path, 0) == 0) != inverted;
+}
+
 static bool select_part(const char *path, lg__part *p, void *user)
 {
         selection *s = user;
-        bool inverted = s->pattern && *s->pattern == '!';
-        if (p->kind != LG__PARAMETER || (s->pattern && (fnmatch(s->pattern + inverted, path, 0) == 0) == inverted))
+        if (p->kind != LG__PARAMETER || (s->pattern && !lg__path_matches(s->pattern, path)))
                 return true;
         if (s->items)
                 s->items[s->count] = p->tensor;

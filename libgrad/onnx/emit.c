@@ -1,376 +1,10 @@
 /* emit.c - writes the forms of recorded ops as nodes of ONNX. */
-#include "recording.h"
+#include "emit.h"
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define OP "lg_onnx_save"
-
-/* ---- operators: the first opset in which one has the meaning that forms use, and takes bf16 ---- */
-
-typedef struct since {
-        const char *name;
-        int opset, bf16;
-} since;
-/* Operators that are not listed have both since opset 13. */
-static const since later[] = {
-        {"Acos", 13, 22},
-        {"Acosh", 13, 22},
-        {"AffineGrid", 20, 20},
-        {"Asin", 13, 22},
-        {"Asinh", 13, 22},
-        {"Atan", 13, 22},
-        {"Atanh", 13, 22},
-        {"Attention", 23, 23},
-        {"AveragePool", 13, 22},
-        {"BatchNormalization", 15, 15},
-        {"BitwiseAnd", 18, 18},
-        {"BitwiseNot", 18, 18},
-        {"BitwiseOr", 18, 18},
-        {"BitwiseXor", 18, 18},
-        {"Celu", 13, 28},
-        {"Col2Im", 18, 18},
-        {"Conv", 13, 22},
-        {"ConvTranspose", 13, 22},
-        {"Cos", 13, 22},
-        {"Cosh", 13, 22},
-        {"CumSum", 14, 14},
-        {"Elu", 13, 22},
-        {"GRU", 14, 22},
-        {"Gelu", 20, 20},
-        {"GridSample", 20, 22},
-        {"GroupNormalization", 21, 21},
-        {"HardSigmoid", 13, 22},
-        {"HardSwish", 14, 22},
-        {"LSTM", 14, 22},
-        {"LayerNormalization", 17, 17},
-        {"LeakyRelu", 13, 16},
-        {"MaxPool", 13, 22},
-        {"MaxUnpool", 13, 22},
-        {"Mish", 18, 22},
-        {"RMSNormalization", 23, 23},
-        {"RNN", 14, 22},
-        {"ReduceL2", 18, 18},
-        {"ReduceMax", 18, 18},
-        {"ReduceMean", 18, 18},
-        {"ReduceMin", 18, 18},
-        {"ReduceProd", 18, 18},
-        {"Relu", 14, 14},
-        {"Reshape", 14, 14},
-        {"Resize", 19, 19},
-        {"RotaryEmbedding", 23, 23},
-        {"Round", 13, 22},
-        {"ScatterElements", 18, 18},
-        {"Selu", 13, 22},
-        {"Shape", 15, 15},
-        {"Sin", 13, 22},
-        {"Sinh", 13, 22},
-        {"Softplus", 13, 22},
-        {"Softsign", 13, 22},
-        {"Tan", 13, 22},
-        {"TopK", 13, 24},
-        {"Trilu", 14, 14},
-        {"Where", 16, 16},
-        {"Add", 14, 14},
-        {"Sub", 14, 14},
-        {"Mul", 14, 14},
-        {"Div", 14, 14},
-        {"LessOrEqual", 16, 16},
-        {"GreaterOrEqual", 16, 16},
-        {"Identity", 14, 14},
-        {"InstanceNormalization", 13, 22},
-        {"GlobalAveragePool", 13, 22},
-        {"Pow", 15, 15},
-};
-
-static void need(lg__onnx_emitter *e, const char *name, size_t length, bool bf16)
-{
-        int opset = 13;
-        const char *newest = "";
-        for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-                if (strlen(later[i].name) == length && !strncmp(later[i].name, name, length)) {
-                        opset = bf16 ? later[i].bf16 : later[i].opset;
-                        newest = later[i].name;
-                }
-        if (opset > e->opset) {
-                e->opset = opset;
-                e->newest = newest;
-        }
-}
-
-/* ---- names and constants ---- */
-
-static const char *kept(lg__onnx_emitter *e, const char *s, size_t length)
-{
-        char *copy = lg__arena_get(e->ctx, &e->arena, 1, length + 1);
-        return copy ? memcpy(copy, s, length) : NULL;
-}
-
-/* Returns a new name, of the module, the operator and a number. */
-static const char *new_name(lg__onnx_emitter *e, const char *operator, size_t length)
-{
-        char text[LG__PATH + 96];
-        const char *where = e->op ? e->op->where : "-";
-        const int n = snprintf(text, sizeof text, "%s/%.*s_%lld", *where == '-' ? "" : where,
-                               (int)length, operator,(long long) e->names++);
-        return kept(e, text, (size_t)n);
-}
-
-/* Returns the name of a made constant with these elements, which is found again by its text. */
-static const char *constant(lg__onnx_emitter *e, const char *text, lg_dtype dtype, lg_shape shape, const void *data)
-{
-        for (int64_t i = 0; i < e->constant_count; i++) {
-                const lg__onnx_constant *k = &e->constants[i];
-                if (k->text && k->dtype == dtype && !strcmp(k->text, text))
-                        return k->name;
-        }
-        const size_t bytes = (size_t)lg__shape_numel(shape) * lg__dtype_bytes(dtype);
-        if (!lg__grow(e->ctx, &e->constants, e->constant_count, &e->constant_room, sizeof *e->constants))
-                return NULL;
-        lg__onnx_constant k = {.dtype = dtype, .shape = shape, .bytes = bytes};
-        char name[32];
-        snprintf(name, sizeof name, "constant_%lld", (long long)e->names++);
-        k.name = kept(e, name, strlen(name));
-        k.text = kept(e, text, strlen(text));
-        k.data = lg__arena_get(e->ctx, &e->arena, 1, bytes + 1);
-        if (!k.name || !k.text || !k.data)
-                return NULL;
-        if (bytes)
-                memcpy(k.data, data, bytes);
-        e->constants[e->constant_count++] = k;
-        return k.name;
-}
-
-static const char *whole_numbers(lg__onnx_emitter *e, const int64_t *v, int count, bool scalar)
-{
-        lg__form text = {.length = 0};
-        lg__form_add(&text, scalar ? "<" : "[");
-        for (int i = 0; i < count; i++)
-                lg__form_add(&text, "%lld ", (long long)v[i]);
-        return constant(e, text.s, LG_I64, scalar ? LG_SHAPE_0D : LG_SHAPE(count), v);
-}
-
-/* ---- nodes ---- */
-
-/* A node that is being written. Arguments that are left out are written only if another follows. */
-typedef struct node {
-        lg__proto_out out;
-        int left_out;
-} node;
-
-static bool add_argument(node *n, const char *name)
-{
-        if (!name)
-                return false;
-        if (!*name) {
-                n->left_out++;
-                return true;
-        }
-        for (; n->left_out; n->left_out--)
-                lg__proto_put_text(&n->out, NODE_INPUT, "");
-        lg__proto_put_text(&n->out, NODE_INPUT, name);
-        return !n->out.ctx->error;
-}
-
-static void add_int(node *n, const char *name, int64_t v)
-{
-        const int64_t begun = lg__proto_begin(&n->out, NODE_ATTRIBUTE);
-        lg__proto_put_text(&n->out, ATTRIBUTE_NAME, name);
-        lg__proto_put_int(&n->out, ATTRIBUTE_I, v);
-        lg__proto_put_int(&n->out, ATTRIBUTE_TYPE, TYPE_INT);
-        lg__proto_end(&n->out, begun);
-}
-
-/* Writes the node with these results, and frees it. Returns the first result's name. */
-static const char *finish(lg__onnx_emitter *e, node *n, const char *operator, size_t length, const char *const *out,
-                          int out_count)
-{
-        const bool bf16 =
-                e->op && e->op->in_count && e->op->in[0] >= 0 && e->recording->values[e->op->in[0]].dtype == LG_BF16;
-        need(e, operator, length, bf16);
-        for (int i = 0; i < out_count; i++)
-                lg__proto_put_text(&n->out, NODE_OUTPUT, out[i]);
-        lg__proto_put_text(&n->out, NODE_NAME, out[0]);
-        lg__proto_put_bytes(&n->out, NODE_OP, operator, length);
-        if (!n->out.ctx->error)
-                lg__proto_put_bytes(&e->nodes, GRAPH_NODE, n->out.data, (size_t)n->out.bytes);
-        lg__proto_free(&n->out);
-        return e->ctx->error ? NULL : out[0];
-}
-
-/* Writes a node of one or two arguments and, if `name` is given, one whole attribute. */
-static const char *simple(lg__onnx_emitter *e, const char *operator, const char * a, const char *b, const char *name,
-                          int64_t v)
-{
-        const size_t length = strlen(operator);
-        node n = {.out.ctx = e->ctx};
-        const char *result = new_name(e, operator, length);
-        if (!result || !add_argument(&n, a) || (b && !add_argument(&n, b))) {
-                lg__proto_free(&n.out);
-                return NULL;
-        }
-        if (name)
-                add_int(&n, name, v);
-        return finish(e, &n, operator, length, &result, 1);
-}
-
-/* ---- vectors of sizes ---- */
-
-/* A number of a vector: a factor and symbols. */
-typedef struct size {
-        int64_t factor;
-        int symbols[LG__ONNX_SYMBOLS], count;
-} size;
-
-/* Reads "12*$0*$1". Moves *p behind it. */
-static size read_size(const char **p)
-{
-        char *end;
-        size s = {.factor = strtoll(*p, &end, 10)};
-        while (end[0] == '*' && end[1] == '$' && s.count < LG__ONNX_SYMBOLS)
-                s.symbols[s.count++] = (int)strtol(end + 2, &end, 10);
-        *p = end;
-        return s;
-}
-
-/* Returns the name of the vector of one number that is the size of symbol j. */
-static const char *symbol(lg__onnx_emitter *e, int j)
-{
-        const lg__onnx_symbol *s = &e->symbols->at[j];
-        if (e->sizes[j])
-                return e->sizes[j];
-        node n = {.out.ctx = e->ctx};
-        const char *result = kept(e, s->name, strlen(s->name));
-        if (!result || !add_argument(&n, e->recording->values[s->input].name)) {
-                lg__proto_free(&n.out);
-                return NULL;
-        }
-        add_int(&n, "start", s->dim);
-        if (s->dim + 1 < e->recording->values[s->input].shape.ndim)
-                add_int(&n, "end", s->dim + 1);
-        return e->sizes[j] = finish(e, &n, "Shape", 5, &result, 1);
-}
-
-static const char *one_size(lg__onnx_emitter *e, const size *s)
-{
-        const char *product = s->factor == 1 && s->count ? NULL : whole_numbers(e, &s->factor, 1, false);
-        for (int i = 0; i < s->count; i++) {
-                const char *name = symbol(e, s->symbols[i]);
-                if (!name)
-                        return NULL;
-                product = product ? simple(e, "Mul", product, name, NULL, 0) : name;
-        }
-        return product;
-}
-
-/* Writes a vector that is joined of numbers and symbols. */
-static const char *join_sizes(lg__onnx_emitter *e, const size *sizes, int count)
-{
-        node n = {.out.ctx = e->ctx};
-        const char *last = NULL;
-        int pieces = 0;
-        for (int i = 0; i < count; pieces++) {
-                int64_t fixed[LG_MAX_DIMS * 2];
-                int run = 0;
-                while (i < count && !sizes[i].count)
-                        fixed[run++] = sizes[i++].factor;
-                last = run ? whole_numbers(e, fixed, run, false) : one_size(e, &sizes[i++]);
-                if (!add_argument(&n, last)) {
-                        lg__proto_free(&n.out);
-                        return NULL;
-                }
-        }
-        if (pieces == 1) {
-                lg__proto_free(&n.out);
-                return last;
-        }
-        add_int(&n, "axis", 0);
-        const char *result = new_name(e, "Concat", 6);
-        return finish(e, &n, "Concat", 6, &result, 1);
-}
-
-/* Reads a vector in [] and writes it. The only symbolic size of a reshape is -1 there. */
-static const char *vector(lg__onnx_emitter *e, const char **p, bool reshape)
-{
-        size sizes[LG_MAX_DIMS * 2];
-        int64_t fixed[LG_MAX_DIMS * 2];
-        int count = 0, symbolic = 0;
-        bool zero = false;
-        for (++*p; **p && **p != ']';) {
-                if (isspace((unsigned char)**p)) {
-                        ++*p;
-                        continue;
-                }
-                if (count == LG_MAX_DIMS * 2)
-                        return lg__fail(e->ctx, LG_ERR_STATE, OP ": %s has too many numbers", e->op->op->name);
-                sizes[count] = read_size(p);
-                symbolic += sizes[count].count != 0;
-                zero = zero || sizes[count].factor == 0;
-                fixed[count] = sizes[count].count ? -1 : sizes[count].factor;
-                count++;
-        }
-        *p += **p == ']';
-        return !symbolic || (reshape && symbolic == 1 && !zero) ? whole_numbers(e, fixed, count, false)
-                                                                : join_sizes(e, sizes, count);
-}
-
-/* ---- numbers ---- */
-
-#define MOST_NUMBERS 32
-
-/* Reads the numbers of {0.5}, {1 2.5} or {1 / 3}; {1*64} is one, that many times. Returns how many there are. */
-static int read_numbers(const char *s, double v[MOST_NUMBERS], int64_t *times)
-{
-        int n = 0;
-        *times = 0;
-        for (char *end; *s && n < MOST_NUMBERS; s = end) {
-                const double number = strtod(s, &end);
-                if (end == s) {
-                        s += strspn(s, " ");
-                        if (*s == '/' && n)
-                                v[n - 1] /= strtod(s + 1, &end);
-                        else if (*s == '*')
-                                *times = strtoll(s + 1, &end, 10);
-                        else
-                                break;
-                        continue;
-                }
-                v[n++] = number;
-        }
-        return n;
-}
-
-/* Makes the constant of numbers in {}, of the dtype of the op's first operand or of f32, if they begin with that. */
-static const char *numbers(lg__onnx_emitter *e, const char **p)
-{
-        lg_ctx *c = e->ctx;
-        const char *from = *p + 1;
-        const size_t length = strcspn(from, "}");
-        const bool f32 = !strncmp(from, "f32", 3);
-        char text[LG__FORM];
-        double v[MOST_NUMBERS];
-        int64_t times;
-        memcpy(text, from, length);
-        text[length] = 0;
-        *p = from + length + (from[length] == '}');
-        const int count = read_numbers(text + (f32 ? 3 : 0), v, &times);
-        const lg_dtype dtype = f32 ? LG_F32 : e->recording->values[e->op->in[0]].dtype;
-        const bool vector = f32 || times;
-        if (!count)
-                return lg__fail(c, LG_ERR_STATE, OP ": the form of %s has no number in {%s}", e->op->op->name, text);
-        const lg_scope scope = lg_scope_begin(c);
-        lg_tensor *t = lg__tensor_empty(c, c->cpu->id, LG_F64, LG_SHAPE(times ? times : count));
-        for (int64_t i = 0; t && i < (times ? times : count); i++)
-                ((double *)lg__data(t))[i] = v[times ? 0 : i];
-        t = t ? lg__clone_values(t, c->cpu->id, dtype) : NULL;
-        snprintf(text + length, sizeof text - length, "%s", vector ? "}" : "");
-        const char *name = t ? constant(e, text, dtype, vector ? t->at.shape : LG_SHAPE_0D, lg__data(t)) : NULL;
-        lg_scope_end(c, scope);
-        return name;
-}
-
-/* ---- forms ---- */
 
 /* A name that a statement of the form has set. */
 typedef struct lg__onnx_local {
@@ -404,7 +38,7 @@ static bool list_value(lg__onnx_emitter *e, lg__onnx_value *v)
         const int n = snprintf(text, sizeof text, "constant_%lld", (long long)e->names);
         if (!v->name) {
                 e->names++;
-                v->name = kept(e, text, (size_t)n);
+                v->name = lg__onnx_kept(e, text, (size_t)n);
         }
         if (!v->name || !lg__grow(e->ctx, &e->constants, e->constant_count, &e->constant_room, sizeof *e->constants))
                 return false;
@@ -437,7 +71,7 @@ static const char *operand(lg__onnx_emitter *e, const char *word, size_t length)
 }
 
 /* Reads a list in (): whole numbers or texts. Returns its type. */
-static int list(node *n, const char **p)
+static int list(lg__onnx_out *n, const char **p)
 {
         int type = TYPE_INTS;
         char *end;
@@ -468,7 +102,7 @@ static int type_named(const char *word, size_t length)
 }
 
 /* Reads the value of an attribute and writes its fields. Returns its type. */
-static int value(node *n, const char **p)
+static int value(lg__onnx_out *n, const char **p)
 {
         char *end;
         const size_t length = strcspn(*p, ",) ");
@@ -490,7 +124,7 @@ static int value(node *n, const char **p)
         return real ? TYPE_FLOAT : TYPE_INT;
 }
 
-static bool attribute(node *n, const char *name, size_t length, const char **p)
+static bool attribute(lg__onnx_out *n, const char *name, size_t length, const char **p)
 {
         const int64_t begun = lg__proto_begin(&n->out, NODE_ATTRIBUTE);
         lg__proto_put_bytes(&n->out, ATTRIBUTE_NAME, name, length);
@@ -500,7 +134,7 @@ static bool attribute(node *n, const char *name, size_t length, const char **p)
 }
 
 /* Reads an argument or attribute of operator `of`. */
-static bool argument(lg__onnx_emitter *e, node *n, const char *of, const char **p)
+static bool argument(lg__onnx_emitter *e, lg__onnx_out *n, const char *of, const char **p)
 {
         const size_t length = word_length(*p);
         const lg__op *op = e->op->op;
@@ -512,10 +146,10 @@ static bool argument(lg__onnx_emitter *e, node *n, const char *of, const char **
         const lg__operand *last = op->operand_count ? &op->operands[op->operand_count - 1] : NULL;
         if (!last || !last->variadic || strlen(last->name) != length || strncmp(last->name, word, length) ||
             word[length] == '(')
-                return add_argument(n, expression(e, p, !strncmp(of, "Reshape(", 8)));
+                return lg__onnx_add_argument(n, expression(e, p, !strncmp(of, "Reshape(", 8)));
         *p += length;
         for (int i = op->operand_count - 1; i < e->op->in_count; i++)
-                if (!add_argument(n, e->op->in[i] < 0 ? "" : value_name(e, e->op->in[i])))
+                if (!lg__onnx_add_argument(n, e->op->in[i] < 0 ? "" : value_name(e, e->op->in[i])))
                         return false;
         return true;
 }
@@ -525,19 +159,19 @@ static const char *operator(lg__onnx_emitter *e, const char **p, const char *con
 {
         const char *name = *p;
         const size_t length = word_length(name);
-        node n = {.out.ctx = e->ctx};
+        lg__onnx_out n = {.out.ctx = e->ctx};
         bool good = true;
         for (*p += length + 1; good && **p && **p != ')'; *p += **p == ',', skip_space(p)) {
                 skip_space(p);
                 good = argument(e, &n, name, p);
         }
         *p += **p == ')';
-        const char *new = !good || out_count ? NULL : new_name(e, name, length);
+        const char *new = !good || out_count ? NULL : lg__onnx_new_name(e, name, length);
         if (!good || (!out_count && !new)) {
                 lg__proto_free(&n.out);
                 return NULL;
         }
-        return finish(e, &n, name, length, out_count ? out : &new, out_count ? out_count : 1);
+        return lg__onnx_finish(e, &n, name, length, out_count ? out : &new, out_count ? out_count : 1);
 }
 
 static const char *expression(lg__onnx_emitter *e, const char **p, bool reshape)
@@ -545,14 +179,14 @@ static const char *expression(lg__onnx_emitter *e, const char **p, bool reshape)
         const size_t length = word_length(*p);
         const char *word = *p;
         if (*word == '[')
-                return vector(e, p, reshape);
+                return lg__onnx_vector(e, p, reshape);
         if (*word == '{')
-                return numbers(e, p);
+                return lg__onnx_numbers(e, p);
         if (*word == '<') {
                 char *end;
                 const int64_t v = strtoll(word + 1, &end, 10);
                 *p = end + (*end == '>');
-                return whole_numbers(e, &v, 1, true);
+                return lg__onnx_whole_numbers(e, &v, 1, true);
         }
         if (length && word[length] == '(')
                 return operator(e, p, NULL, 0);
@@ -678,7 +312,7 @@ static const char *planned_name(lg__onnx_emitter *e, const statement *all, int c
                         return e->outputs[o];
         const char *operator= t->expression;
         skip_space(&operator);
-        return new_name(e, operator, word_length(operator));
+        return lg__onnx_new_name(e, operator, word_length(operator));
 }
 
 static bool write_statement(lg__onnx_emitter *e, const statement *all, int count, int i)
@@ -750,38 +384,44 @@ static void mark_used(lg__onnx_recording *r)
 static const char *count_to(lg__onnx_emitter *e, const char *end, lg_dtype dtype)
 {
         static const int64_t numbers[] = {0, 1};
-        const char *zero = whole_numbers(e, &numbers[0], 1, true), *one = whole_numbers(e, &numbers[1], 1, true);
-        const char *result = new_name(e, "Range", 5), *limit = simple(e, "Squeeze", end, NULL, NULL, 0);
-        node n = {.out.ctx = e->ctx};
-        if (!result || !add_argument(&n, zero) || !add_argument(&n, limit) || !add_argument(&n, one)) {
+        const char *zero = lg__onnx_whole_numbers(e, &numbers[0], 1, true),
+                   *one = lg__onnx_whole_numbers(e, &numbers[1], 1, true);
+        const char *result = lg__onnx_new_name(e, "Range", 5),
+                   *limit = lg__onnx_simple(e, "Squeeze", end, NULL, NULL, 0);
+        lg__onnx_out n = {.out.ctx = e->ctx};
+        if (!result || !lg__onnx_add_argument(&n, zero) || !lg__onnx_add_argument(&n, limit) ||
+            !lg__onnx_add_argument(&n, one)) {
                 lg__proto_free(&n.out);
                 return NULL;
         }
-        const char *name = finish(e, &n, "Range", 5, &result, 1);
-        return dtype == LG_I64 || !name ? name : simple(e, "Cast", name, NULL, "to", lg__onnx_type(dtype));
+        const char *name = lg__onnx_finish(e, &n, "Range", 5, &result, 1);
+        return dtype == LG_I64 || !name ? name : lg__onnx_simple(e, "Cast", name, NULL, "to", lg__onnx_type(dtype));
 }
 
-/* Writes the constants whose sizes change as one number that is repeated, or as a count. */
+/* Writes the number of value i, all of whose elements are equal, as often as `sizes` say. */
+static const char *repeated(lg__onnx_emitter *e, int64_t i, const char *sizes)
+{
+        const lg__onnx_value *v = &e->recording->values[i];
+        char text[32];
+        snprintf(text, sizeof text, "{%lld", (long long)i);
+        const lg_scope scope = lg_scope_begin(e->ctx);
+        const lg_tensor *host = lg__clone_values(v->tensor, e->ctx->cpu->id, v->dtype);
+        const char *one = host ? lg__onnx_constant_of(e, text, v->dtype, LG_SHAPE_0D, lg__data(host)) : NULL;
+        lg_scope_end(e->ctx, scope);
+        return one ? lg__onnx_simple(e, "Expand", one, sizes, NULL, 0) : NULL;
+}
+
+/* Writes the constants whose sizes change. */
 static bool expand_constants(lg__onnx_emitter *e)
 {
         lg__onnx_recording *r = e->recording;
         for (int64_t i = 0; i < r->value_count; i++) {
                 lg__onnx_value *v = &r->values[i];
+                const char *p = v->sizes;
                 if (!v->sizes || !v->used)
                         continue;
-                const char *p = v->sizes;
-                char text[32];
-                snprintf(text, sizeof text, "{%lld", (long long)i);
-                const lg_scope scope = lg_scope_begin(e->ctx);
-                const lg_tensor *host = lg__clone_values(v->tensor, e->ctx->cpu->id, v->dtype);
-                const char *one = host ? constant(e, text, v->dtype, LG_SHAPE_0D, lg__data(host)) : NULL;
-                lg_scope_end(e->ctx, scope);
-                const char *sizes = one ? vector(e, &p, false) : NULL;
-                if (v->counts && sizes)
-                        v->name = count_to(e, sizes, v->dtype);
-                else
-                        v->name = sizes ? simple(e, "Expand", one, sizes, NULL, 0) : NULL;
-                if (!v->name)
+                const char *sizes = lg__onnx_vector(e, &p, false);
+                if (!sizes || !(v->name = v->counts ? count_to(e, sizes, v->dtype) : repeated(e, i, sizes)))
                         return false;
                 lg__tensor_release(v->tensor);
                 v->tensor = NULL;
@@ -803,11 +443,11 @@ bool lg__onnx_emit(lg__onnx_emitter *e)
         e->op = NULL;
         for (int64_t i = 0; i < r->outputs.count; i++) {
                 const char *name = value_name(e, r->output_values[i]);
-                node n = {.out.ctx = e->ctx};
+                lg__onnx_out n = {.out.ctx = e->ctx};
                 if (!name)
                         return false;
                 if (strcmp(name, e->outputs[i]) &&
-                    (!add_argument(&n, name) || !finish(e, &n, "Identity", 8, &e->outputs[i], 1)))
+                    (!lg__onnx_add_argument(&n, name) || !lg__onnx_finish(e, &n, "Identity", 8, &e->outputs[i], 1)))
                         return false;
         }
         return true;

@@ -96,8 +96,8 @@ static bool merge_form(comparison *c)
 static void *differ(lg__onnx_recording *r, int64_t i, const char *how)
 {
         const lg__onnx_applied *a = i < r->op_count ? &r->ops[i] : NULL;
-        return lg__fail(r->ctx, LG_ERR_STATE, OP ": %s%s%s%s%s", a ? a->op->name : "the forward", a ? " in \"" : "",
-                        a && *a->where != '-' ? a->where : "", a ? "\" " : " ", how);
+        return lg__fail(r->ctx, LG_ERR_STATE, OP ": %s in \"%s\" %s", a ? a->op->name : "the forward",
+                        a && *a->where != '-' ? a->where : r->root->type, how);
 }
 
 /* Returns whether the recordings' op i is the same, of the same values. */

@@ -81,7 +81,8 @@ static bool note_missing(lg__onnx_recording *r, const lg__op *op, const char *wh
 {
         char text[160];
         const size_t used = strlen(r->missing);
-        snprintf(text, sizeof text, "%s%s (in \"%s\")", used ? ", " : "", op->name, *where == '-' ? "" : where);
+        snprintf(text, sizeof text, "%s%s (in \"%s\")", used ? ", " : "", op->name,
+                 *where == '-' ? r->root->type : where);
         char name[80];
         snprintf(name, sizeof name, "%s (in", op->name);
         if (!strstr(r->missing, name) && used + strlen(text) < sizeof r->missing)

@@ -81,38 +81,4 @@ bool lg__onnx_merge(lg__onnx_recording *const *r, int count, const lg__onnx_symb
 /* Sets ret to a product of symbols that has these values in the recordings, as a text. Returns false if none has. */
 bool lg__onnx_product(const int64_t *v, int count, const lg__onnx_symbols *symbols, char ret[64]);
 
-/* ---- nodes: emit.c ---- */
-
-/* A tensor of the file: of a value, or made for a form. */
-typedef struct lg__onnx_constant {
-        const char *name, *text; /* text: of the form, for finding it again; NULL for a value's */
-        const lg_tensor *tensor; /* NULL: `bytes` bytes at `data` */
-        lg_dtype dtype;
-        lg_shape shape;
-        void *data;
-        size_t bytes;
-} lg__onnx_constant;
-
-typedef struct lg__onnx_emitter {
-        lg_ctx *ctx;
-        lg__onnx_recording *recording;
-        const lg__onnx_symbols *symbols;
-        const char *const *outputs;          /* names of the results */
-        lg__proto_out nodes;                 /* fields of the GraphProto */
-        const char *sizes[LG__ONNX_SYMBOLS]; /* names of the vectors of one i64 that hold the symbols' sizes */
-        lg__onnx_constant *constants;
-        int64_t constant_count, constant_room, names;
-        int opset;                     /* lowest that has all operators so far */
-        const char *newest;            /* the operator that needs it */
-        const lg__onnx_applied *op;    /* the op whose form is written */
-        struct lg__onnx_local *locals; /* names of the op's earlier statements */
-        int64_t local_count, local_room;
-        struct lg__arena *arena;
-} lg__onnx_emitter;
-
-/* Writes the nodes of all ops. Begin with ctx, recording, symbols and outputs. Returns false with an error; in any case
- * lg__onnx_emitter_free() frees what the emitter has. */
-bool lg__onnx_emit(lg__onnx_emitter *e);
-void lg__onnx_emitter_free(lg__onnx_emitter *e);
-
 #endif
