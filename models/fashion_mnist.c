@@ -159,7 +159,7 @@ static void train_all(run *r, char *const *argv)
 
 static int run_all(lg_ctx *c, const options *o, char *const *argv)
 {
-        run r = {.c = c, .o = o};
+        run r = {.c = c, .o = o, .program = "fashion-mnist"};
         if (!o->predict)
                 train_all(&r, argv);
         else if (predict(stdout, c, o))

@@ -1,11 +1,9 @@
 /* options.c - the command line of fashion-mnist. */
-#include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "options.h"
+#include "values.h"
 
 static const char help[] =
         "usage: %s [options]\n"
@@ -65,70 +63,6 @@ int64_t options_schedule_number(const char *name)
                 i++;
         return i;
 }
-
-static bool whole_number(const char *name, const char *text, int64_t least, int64_t most, int64_t *ret)
-{
-        char *end;
-        errno = 0;
-        long long value = strtoll(text, &end, 10);
-        if (errno || end == text || *end || value < least || value > most) {
-                fprintf(stderr, "--%s %s: a whole number from %lld to %lld is needed\n", name, text, (long long)least,
-                        (long long)most);
-                return false;
-        }
-        *ret = value;
-        return true;
-}
-
-/* Parses a number of threads; "auto" is -1. Returns false after a message on stderr, as the functions below do. */
-static bool thread_count(const char *name, const char *text, int64_t *ret)
-{
-        if (!strcmp(text, "auto"))
-                return (*ret = -1) != 0;
-        if (*text && strspn(text, "0123456789") == strlen(text))
-                return whole_number(name, text, 0, 1024, ret);
-        fprintf(stderr, "--%s %s: a whole number or \"auto\" is needed\n", name, text);
-        return false;
-}
-
-static bool positive(const char *name, const char *text, double *ret)
-{
-        char *end;
-        double value = strtod(text, &end);
-        if (end == text || *end || !isfinite(value) || value < 0) {
-                fprintf(stderr, "--%s %s: a number of 0 or more is needed\n", name, text);
-                return false;
-        }
-        *ret = value;
-        return true;
-}
-
-/* Parses the decay of a moving average: from 0 to less than 1. */
-static bool decay(const char *name, const char *text, double *ret)
-{
-        char *end;
-        double value = strtod(text, &end);
-        if (end == text || *end || !(value >= 0 && value < 1)) {
-                fprintf(stderr, "--%s %s: a number from 0 to less than 1 is needed\n", name, text);
-                return false;
-        }
-        *ret = value;
-        return true;
-}
-
-/* Accepts text if it is one of `words`, a list that ends with NULL. */
-static bool word(const char *name, const char *text, const char *const *words, const char **ret)
-{
-        for (int i = 0; words[i]; i++)
-                if (!strcmp(text, words[i]))
-                        return (*ret = text) != NULL;
-        fprintf(stderr, "--%s %s: there are", name, text);
-        for (int i = 0; words[i]; i++)
-                fprintf(stderr, "%s %s", i ? "," : "", words[i]);
-        fputc('\n', stderr);
-        return false;
-}
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 enum {
         MODEL = 1,
@@ -196,34 +130,26 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"help", no_argument, NULL, HELP},
                                       {NULL, 0, NULL, 0}};
 
-static bool file(const char *name, const char **ret)
-{
-        *ret = optarg;
-        if (!*optarg)
-                fprintf(stderr, "--%s: the name of a file is needed\n", name);
-        return *optarg != 0;
-}
-
 /* Handles the options for saving, resuming, early stopping and prediction. */
 static bool take_saving(options *o, int option)
 {
         switch (option) {
         case SAVE:
-                return file("save", &o->save);
+                return value_file("save", optarg, &o->save);
         case SAVE_EVERY:
-                return whole_number("save-every", optarg, 1, INT64_MAX, &o->save_every);
+                return value_whole_number("save-every", optarg, 1, INT64_MAX, &o->save_every);
         case RESUME:
-                return file("resume", &o->resume);
+                return value_file("resume", optarg, &o->resume);
         case KEEP_BEST:
-                return file("keep-best", &o->keep_best);
+                return value_file("keep-best", optarg, &o->keep_best);
         case EMA:
-                return decay("ema", optarg, &o->ema);
+                return value_decay("ema", optarg, &o->ema);
         case EARLY_STOP:
-                return whole_number("early-stop", optarg, 1, INT64_MAX, &o->early_stop);
+                return value_whole_number("early-stop", optarg, 1, INT64_MAX, &o->early_stop);
         case PREDICT:
-                return file("predict", &o->predict);
+                return value_file("predict", optarg, &o->predict);
         case WEIGHTS:
-                return file("weights", &o->weights);
+                return value_file("weights", optarg, &o->weights);
         default:
                 return false; /* unknown option: getopt has printed a message */
         }
@@ -233,31 +159,31 @@ static bool take(options *o, int option)
 {
         switch (option) {
         case MODEL:
-                return word("model", optarg, WORDS("mlp", "lenet", "cnn", "vgg", "resnet18"), &o->model);
+                return value_word("model", optarg, WORDS("mlp", "lenet", "cnn", "vgg", "resnet18"), &o->model);
         case EPOCHS:
-                return whole_number("epochs", optarg, 1, 1000000, &o->epochs);
+                return value_whole_number("epochs", optarg, 1, 1000000, &o->epochs);
         case BATCH:
-                return whole_number("batch", optarg, 1, 1000000, &o->batch);
+                return value_whole_number("batch", optarg, 1, 1000000, &o->batch);
         case STEPS:
-                return whole_number("steps", optarg, 0, INT64_MAX, &o->steps);
+                return value_whole_number("steps", optarg, 0, INT64_MAX, &o->steps);
         case LOG_STEPS:
-                return whole_number("log-steps", optarg, 0, INT64_MAX, &o->log_steps);
+                return value_whole_number("log-steps", optarg, 0, INT64_MAX, &o->log_steps);
         case LR:
-                return positive("lr", optarg, &o->lr);
+                return value_positive("lr", optarg, &o->lr);
         case OPTIMIZER:
-                return word("optimizer", optarg, WORDS("adam", "sgd"), &o->optimizer);
+                return value_word("optimizer", optarg, WORDS("adam", "sgd"), &o->optimizer);
         case SCHEDULE:
-                return word("schedule", optarg, schedules, &o->schedule);
+                return value_word("schedule", optarg, schedules, &o->schedule);
         case AUGMENT:
                 return o->augment = true;
         case AMP:
-                return word("amp", optarg, WORDS("f32", "bf16", "f16"), &o->amp);
+                return value_word("amp", optarg, WORDS("f32", "bf16", "f16"), &o->amp);
         case WORKERS:
-                return thread_count("workers", optarg, &o->workers);
+                return value_thread_count("workers", optarg, &o->workers);
         case SEED:
-                return whole_number("seed", optarg, 0, INT64_MAX, &o->seed);
+                return value_whole_number("seed", optarg, 0, INT64_MAX, &o->seed);
         case THREADS:
-                return whole_number("threads", optarg, 0, 4096, &o->threads);
+                return value_whole_number("threads", optarg, 0, 4096, &o->threads);
         case DEVICE:
                 o->device = optarg;
                 return true;
@@ -266,7 +192,7 @@ static bool take(options *o, int option)
         case SYNC_BATCH_NORM:
                 return o->sync_batch_norm = true;
         case TIMEOUT:
-                return whole_number("timeout", optarg, 1, 1000000, &o->timeout);
+                return value_whole_number("timeout", optarg, 1, 1000000, &o->timeout);
         case DATA:
                 o->data = optarg;
                 return true;

@@ -1,5 +1,5 @@
-/* progress.c - shows the progress of an epoch, loss, images per second and time left: as a bar on a terminal, else as
- * lines. */
+/* progress.c - shows the progress of an epoch, loss, images or tokens per second and time left: as a bar on a terminal,
+ * else as lines. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -38,9 +38,9 @@ void progress_show(progress *p, int64_t step, int64_t steps, int64_t images, dou
         memset(bar, '.', WIDTH);
         memset(bar, '#', (size_t)full);
         bar[WIDTH] = 0;
-        fprintf(stderr, "%s%s %lld/%lld [%s] %3lld%%  loss %.4f  %.0f images/s  %.0f s left%s", p->terminal ? "\r" : "",
+        fprintf(stderr, "%s%s %lld/%lld [%s] %3lld%%  loss %.4f  %.0f %s/s  %.0f s left%s", p->terminal ? "\r" : "",
                 p->what, (long long)p->epoch, (long long)p->epochs, bar, (long long)(step * 100 / steps), loss,
-                (double)(images - p->images_before) / spent,
+                (double)(images - p->images_before) / spent, p->unit ? p->unit : "images",
                 spent * (double)(steps - step) / (double)(step - p->steps_before), p->terminal ? " \033[K" : "\n");
         fflush(stderr);
 }

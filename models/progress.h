@@ -9,6 +9,7 @@ typedef struct progress {
         bool on, terminal;
         double start, shown; /* times of the begin and of the last output, in seconds() */
         const char *what;    /* label of the bar: "epoch" or "test" */
+        const char *unit;    /* of what is counted, such as "tokens"; NULL: "images" */
         int64_t epoch, epochs;
         int64_t steps_before, images_before; /* done before the start, if the epoch was resumed */
 } progress;

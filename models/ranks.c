@@ -101,7 +101,7 @@ void ranks_end(run *r)
         if (!lg_error(r->c))
                 return;
         if (ranks_count(r) > 1)
-                fprintf(stderr, "fashion-mnist: rank %d: %s\n", lg_group_rank(r->group), lg_error(r->c));
+                fprintf(stderr, "%s: rank %d: %s\n", r->program, lg_group_rank(r->group), lg_error(r->c));
         else
-                fprintf(stderr, "fashion-mnist: %s\n", lg_error(r->c));
+                fprintf(stderr, "%s: %s\n", r->program, lg_error(r->c));
 }

@@ -1,33 +1,10 @@
 /* run.c - training and testing on Fashion-MNIST. */
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include "models.h"
 #include "ranks.h"
 #include "run.h"
 #include "saving.h"
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-        interrupted = 1;
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        (void)number;
-}
-
-void run_catch_interrupt(void)
-{
-        sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
-        sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
-}
-
-bool run_interrupted(void)
-{
-        return interrupted;
-}
 
 static void make_schedule(run *r, const options *o)
 {
@@ -67,7 +44,7 @@ static void make_loaders(run *r, const options *o, lg_device device)
 
 void run_make(run *r, lg_ctx *c, const options *o)
 {
-        *r = (run){.c = c, .o = o, .epoch = 1, .saved_step = -1, .augment = o->augment};
+        *r = (run){.c = c, .o = o, .program = "fashion-mnist", .epoch = 1, .saved_step = -1, .augment = o->augment};
         lg_device device = ranks_open(r);
         r->net = lg_model(c, o->model);
         r->amp = !strcmp(o->amp, "f16") ? LG_F16 : !strcmp(o->amp, "bf16") ? LG_BF16 : LG_F32;
@@ -82,16 +59,6 @@ void run_make(run *r, lg_ctx *c, const options *o)
         if (o->ema >= 0)
                 r->average = lg_ema_new(r->net, o->ema > 0 ? o->ema : LG_ZERO);
         saving_begin(r);
-}
-
-void run_flush(run *r, FILE *f, const char *name)
-{
-        errno = 0;
-        if (!fflush(f) && !ferror(f))
-                return;
-        r->unwritten = true;
-        lg_set_error(r->c, LG_ERR_IO, "%s cannot be written%s%s", name, errno ? ": " : "",
-                     errno ? strerror(errno) : "");
 }
 
 /* ---- training ---- */

@@ -12,7 +12,8 @@
 typedef struct run {
         lg_ctx *c;
         const options *o;
-        lg_group *group; /* processes of --group; NULL without --group */
+        const char *program; /* name in messages */
+        lg_group *group;     /* processes of --group; NULL without --group */
         lg_module *net;
         lg_optimizer *opt;
         lg_scheduler *schedule; /* schedule of the learning rate; NULL: constant */

@@ -1,8 +1,5 @@
 /* saving.c - checkpoints of a run, its best weights, and the command that resumes it. */
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include "models.h"
 #include "ranks.h"
 #include "saving.h"
@@ -96,47 +93,6 @@ bool saving_resume(run *r)
 
 /* ---- writing ---- */
 
-/* Returns whether the path is a new file (*ret_is_new) or a regular file that may be replaced; else sets an error. */
-static bool is_replaceable(run *r, const char *option, const char *path, bool *ret_is_new)
-{
-        struct stat facts;
-        *ret_is_new = stat(path, &facts) != 0;
-        if (*ret_is_new)
-                return true;
-        if (!S_ISREG(facts.st_mode))
-                return lg_set_error(r->c, LG_ERR_IO, "%s %s: it is no regular file", option, path);
-        return !access(path, W_OK) ||
-               lg_set_error(r->c, LG_ERR_IO, "%s %s: it cannot be written: %s", option, path, strerror(errno));
-}
-
-/* Writes new files at once, as a test: a first save loses nothing. Untrained weights are no result and are removed
- * again. */
-bool saving_possible(run *r)
-{
-        const options *o = r->o;
-        bool is_new = false;
-        if (!ranks_first(r))
-                return !lg_error(r->c);
-        if (o->save && !lg_error(r->c) && is_replaceable(r, "--save", o->save, &is_new) && is_new)
-                lg_checkpoint_save(r->saved, o->save);
-        if (o->keep_best && !lg_error(r->c) && is_replaceable(r, "--keep-best", o->keep_best, &is_new) && is_new &&
-            lg_save(r->net, o->keep_best))
-                unlink(o->keep_best);
-        return !lg_error(r->c);
-}
-
-bool saving_write(run *r)
-{
-        if (!r->o->save || lg_error(r->c))
-                return !lg_error(r->c);
-        r->saved_step = r->step;
-        if (!ranks_first(r))
-                return true;
-        bool ok = lg_checkpoint_save(r->saved, r->o->save);
-        r->unwritten = r->unwritten || !ok;
-        return ok;
-}
-
 void saving_keep_best(run *r, double accuracy)
 {
         if (lg_error(r->c) || (r->best_epoch && accuracy <= r->best))
@@ -145,33 +101,4 @@ void saving_keep_best(run *r, double accuracy)
         r->best_epoch = r->epoch;
         if (r->o->keep_best && ranks_first(r) && !lg_save(r->net, r->o->keep_best))
                 r->unwritten = true;
-}
-
-/* ---- the command ---- */
-
-/* Prints a word, quoted for a shell if necessary. */
-static void print_word(FILE *f, const char *word)
-{
-        static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:,=@%";
-        if (*word && strspn(word, plain) == strlen(word)) {
-                fputs(word, f);
-                return;
-        }
-        fputc('\'', f);
-        for (; *word; word++)
-                fputs(*word == '\'' ? "'\\''" : (char[]){*word, 0}, f);
-        fputc('\'', f);
-}
-
-void saving_print_command(FILE *f, const run *r, char *const *argv)
-{
-        for (int i = 0; argv[i]; i++) {
-                fputs(i ? " " : "", f);
-                print_word(f, argv[i]);
-        }
-        if (!r->o->resume || strcmp(r->o->resume, r->o->save)) { /* of two --resume the last one counts */
-                fputs(" --resume ", f);
-                print_word(f, r->o->save);
-        }
-        fputc('\n', f);
 }

@@ -4,6 +4,7 @@
 set -eu
 program=$1 info=$2 manual=$3
 . "$(dirname "$0")/script.sh"
+. "$(dirname "$0")/options.sh"
 
 . "$(dirname "$0")/images.sh"
 images train 60
@@ -203,16 +204,6 @@ stops_early()
         [ "$(grep -c '^epoch' "$work/out")" = 0 ] || complain "a run that was stopped early goes on"
 }
 
-# fails CODE WORDS ARGUMENTS...
-fails()
-{
-        code=$1 words=$2
-        shift 2
-        got=0
-        "$program" "$@" >"$work/out" 2>"$work/err" || got=$?
-        [ $got = "$code" ] || complain "$*: exit $got, not $code"
-        grep -q -e "$words" "$work/err" || complain "$*: says \"$(cat "$work/err")\", not \"$words\""
-}
 fails 2 'there are mlp, lenet' --model alexnet
 fails 2 'there are none, onecycle' --schedule fast
 fails 2 'whole number' --epochs 0
@@ -232,15 +223,6 @@ fails 2 'name of a file' --save ''
 fails 2 'there is no train-images' --data "$work/nowhere"
 fails 2 'cannot be written' --data "$work" --csv "$work/no/such.csv"
 fails 2 'cuda' --data "$work" --device cuda:77
-# full WORDS ARGUMENTS...: a disk that is full, as the standard output
-full()
-{
-        words=$1 got=0
-        shift
-        "$@" >/dev/full 2>"$work/err" || got=$?
-        [ $got = 1 ] || complain "$* on a full disk: exit $got, not 1"
-        grep -q -e "$words" "$work/err" || complain "$* on a full disk: says \"$(cat "$work/err")\", not \"$words\""
-}
 full 'cannot be written' "$program" --help
 full 'standard output cannot be written' "$program" --data "$work" --epochs 1 --quiet
 full 'cannot be written' "$program" --data "$work" --epochs 1
@@ -263,9 +245,6 @@ fi
 head -c 1000 "$work/train-images-idx3-ubyte" >"$work/short"
 mv "$work/short" "$work/train-images-idx3-ubyte"
 fails 2 'train-images' --data "$work"
-# Every option of --help is in the manual.
-for option in $("$program" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p'); do
-        grep -q -- "$(echo "$option" | sed 's/-/\\\\-/g')" "$manual" || complain "the manual lacks $option"
-done
+documented
 "$program" --help | grep -q -e '--report' || complain "--help tells not all"
 exit $status

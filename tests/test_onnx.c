@@ -158,6 +158,177 @@ static lg_module *loaded(lg_ctx *c, const char *op, int64_t opset)
         return lg_onnx_load(c, at("model.onnx"));
 }
 
+/* ---- models of one node ---- */
+
+/* Writes an attribute from NAME=VALUE: a whole number, several (3, or 3,4), a float (0.5) or a text. */
+static void put_attribute(lg__proto_out *o, const char *text)
+{
+        const char *value = strchr(text, '=') + 1;
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)(value - 1 - text), text);
+        const int64_t a = lg__proto_begin(o, NODE_ATTRIBUTE);
+        lg__proto_put_text(o, ATTRIBUTE_NAME, name);
+        if (value[strspn(value, "-0123456789")] == '\0')
+                lg__proto_put_int(o, ATTRIBUTE_I, atoll(value));
+        else if (value[strspn(value, "-.0123456789")] == '\0')
+                lg__proto_put_f32(o, ATTRIBUTE_F, strtof(value, NULL));
+        else if (strchr(value, ','))
+                for (const char *v = value; *v; v += strcspn(v, ","), v += *v == ',')
+                        lg__proto_put_int(o, ATTRIBUTE_INTS, atoll(v));
+        else
+                lg__proto_put_bytes(o, ATTRIBUTE_S, value, strlen(value));
+        lg__proto_end(o, a);
+}
+
+/* Loads a model of one node, such as "Conv pads=1,1,": its operands have a letter each, or '-' where one is left out.
+ */
+static lg_module *node_module(lg_ctx *c, const char *node, const char *operands, int results)
+{
+        char text[256];
+        lg__proto_out o = {.ctx = c};
+        lg__proto_put_int(&o, MODEL_IR_VERSION, 10);
+        const int64_t set = lg__proto_begin(&o, MODEL_OPSET);
+        lg__proto_put_int(&o, OPSET_VERSION, LG__ONNX_OPSET);
+        lg__proto_end(&o, set);
+        const int64_t graph = lg__proto_begin(&o, MODEL_GRAPH), n = lg__proto_begin(&o, GRAPH_NODE);
+        for (const char *s = operands; *s; s++)
+                lg__proto_put_text(&o, NODE_INPUT, (char[]){*s == '-' ? '\0' : *s, '\0'});
+        for (int i = 0; i < results; i++)
+                lg__proto_put_text(&o, NODE_OUTPUT, (char[]){(char)('0' + i), '\0'});
+        snprintf(text, sizeof text, "%s", node);
+        lg__proto_put_text(&o, NODE_OP, strtok(text, " "));
+        for (const char *a; (a = strtok(NULL, " "));)
+                put_attribute(&o, a);
+        lg__proto_end(&o, n);
+        for (const char *s = operands; *s; s++)
+                if (*s != '-')
+                        put_info(&o, GRAPH_INPUT, (char[]){*s, '\0'});
+        for (int i = 0; i < results; i++)
+                put_info(&o, GRAPH_OUTPUT, (char[]){(char)('0' + i), '\0'});
+        lg__proto_end(&o, graph);
+        put_file(at("model.onnx"), o.data, (size_t)o.bytes);
+        lg__proto_free(&o);
+        return lg_onnx_load(c, at("model.onnx"));
+}
+
+/* Runs a node on operands, of which those left out are not in the list. Returns its first result, or NULL. */
+static lg_tensor *run_of(lg_ctx *c, const char *node, const char *operands, lg_list inputs)
+{
+        lg_module *m = node_module(c, node, operands, 1);
+        lg_outputs out;
+        lg_tensor *in[9] = {NULL};
+        for (int64_t i = 0; i < inputs.count; i++)
+                in[i] = inputs.items[i];
+        in[inputs.count] = LG_END;
+        const bool good = m && lg_forward_all_list(m, &out, sizeof out, in);
+        lg_module_free(m);
+        return good ? out.items[0] : NULL;
+}
+
+/* A node, and its operands; user of a function to check. */
+typedef struct checked {
+        const char *node, *operands;
+        lg_list rest; /* operands after those that are checked */
+} checked;
+
+static lg_tensor *run_checked(lg_ctx *c, lg_list in, void *user)
+{
+        const checked *k = user;
+        lg_tensor *all[9];
+        int64_t n = 0;
+        for (int64_t i = 0; i < in.count; i++)
+                all[n++] = in.items[i];
+        for (int64_t i = 0; i < k->rest.count; i++)
+                all[n++] = k->rest.items[i];
+        return run_of(c, k->node, k->operands, (lg_list){n, all});
+}
+
+static void check_node(lg_ctx *c, const char *node, const char *operands, lg_list in, lg_list rest)
+{
+        lg_check_report r;
+        checked k = {node, operands, rest};
+        if (!lg_gradcheck(c, run_checked, in, .user = &k, .report = &r))
+                fail_msg("%s: %s", node, lg_error(c) ? lg_error(c) : r.text);
+}
+
+static lg_tensor *drawn(lg_ctx *c, lg_shape shape)
+{
+        return lg_uniform(c, -0.9, 0.9, shape, .dtype = LG_F64, .requires_grad = true);
+}
+
+TEST_CASE(gradients_of_nodes)
+{
+        lg_ctx *c = open_ctx();
+        const lg_list none = {0, NULL};
+        lg_tensor *at = lg_from(c, ((int64_t[]){1, 2}), LG_SHAPE(2));
+        lg_tensor *x = drawn(c, LG_SHAPE(2, 2, 5, 4)), *w = drawn(c, LG_SHAPE(3, 2, 2, 2));
+        check_node(c, "DeformConv pads=1,0,0,1", "abcde",
+                   LG_LIST(x, w, drawn(c, LG_SHAPE(2, 8, 5, 4)), drawn(c, LG_SHAPE(3)), drawn(c, LG_SHAPE(2, 4, 5, 4))),
+                   none);
+        lg_tensor *rois = lg_from(c, ((double[]){0.3, 0.4, 2.9, 3.7, 1.1, 0.2, 3.4, 4.8}), LG_SHAPE(2, 4));
+        lg_tensor *images = lg_from(c, ((int64_t[]){1, 0}), LG_SHAPE(2));
+        check_node(c, "RoiAlign output_height=2 output_width=3", "abc", LG_LIST(x), LG_LIST(rois, images));
+        check_node(c, "RoiAlign output_height=2 output_width=2 sampling_ratio=2 mode=max", "abc", LG_LIST(x),
+                   LG_LIST(rois, images));
+        check_node(c, "TensorScatter axis=1 mode=circular", "abc",
+                   LG_LIST(drawn(c, LG_SHAPE(2, 3, 2)), drawn(c, LG_SHAPE(2, 2, 2))), LG_LIST(at));
+        check_node(c, "CausalConvWithState activation=silu", "abcd",
+                   LG_LIST(drawn(c, LG_SHAPE(2, 3, 4)), drawn(c, LG_SHAPE(3, 1, 3)), drawn(c, LG_SHAPE(3)),
+                           drawn(c, LG_SHAPE(2, 3, 2))),
+                   none);
+        check_node(c, "LinearAttention q_num_heads=4 kv_num_heads=2", "abcdef",
+                   LG_LIST(drawn(c, LG_SHAPE(2, 3, 8)), drawn(c, LG_SHAPE(2, 3, 4)), drawn(c, LG_SHAPE(2, 3, 6)),
+                           drawn(c, LG_SHAPE(2, 2, 2, 3)), drawn(c, LG_SHAPE(2, 3, 4)), drawn(c, LG_SHAPE(2, 3, 1))),
+                   none);
+        lg_tensor *image = lg_from(c, ((int64_t[]){2, 3, 4}), LG_SHAPE(3));
+        check_node(c, "Col2Im strides=1,2,1 pads=0,0,0,1,0,0,", "abc", LG_LIST(drawn(c, LG_SHAPE(1, 16, 6))),
+                   LG_LIST(image, lg_from(c, ((int64_t[]){2, 2, 2}), LG_SHAPE(3))));
+        lg_close(c);
+}
+
+/* Results that are drawn: their dtypes, shapes and means. */
+TEST_CASE(random_nodes)
+{
+        static const struct {
+                const char *node;
+                lg_dtype dtype;
+                double low, high, mean, off;
+        } nodes[] = {
+                {"RandomUniformLike low=2.0 high=4.0 dtype=1", LG_F32, 2, 4, 3, 0.05},
+                {"RandomNormalLike mean=1.0 scale=0.1", LG_F64, 0, 2, 1, 0.01},
+                {"Bernoulli dtype=9", LG_BOOL, 0, 1, 0.25, 0.03},
+                {"Bernoulli", LG_F64, 0, 1, 0.25, 0.03},
+        };
+        lg_ctx *c = open_ctx();
+        lg_tensor *quarter = lg_full(c, LG_SHAPE(100, 50), 0.25, .dtype = LG_F64);
+        for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+                lg_tensor *y = run_of(c, nodes[i].node, "a", LG_LIST(quarter));
+                assert_ok(c);
+                assert_int_equal(lg_dtype_of(y), nodes[i].dtype);
+                assert_shape(y, LG_SHAPE(100, 50));
+                y = lg_cast(y, LG_F64);
+                assert_near(lg_item(lg_mean(y)), nodes[i].mean, nodes[i].off);
+                assert_true(lg_item(lg_amin(y)) >= nodes[i].low && lg_item(lg_amax(y)) <= nodes[i].high);
+                assert_true(lg_item(lg_var(y)) > 1e-4);
+        }
+        lg_tensor *y = run_of(c, "RandomUniform shape=30,40, dtype=11", "", (lg_list){0, NULL});
+        assert_shape(y, LG_SHAPE(30, 40));
+        assert_near(lg_item(lg_mean(y)), 0.5, 0.05);
+        y = run_of(c, "RandomNormal shape=30,40, mean=3.0 scale=2.0", "", (lg_list){0, NULL});
+        assert_near(lg_item(lg_mean(y)), 3, 0.3);
+        assert_near(lg_item(lg_var(y)), 4, 0.6);
+        lg_tensor *logs = lg_from(c, ((float[]){0, 1.0986123f, -100}), LG_SHAPE(1, 3)); /* 1 to 3 to 0 */
+        y = run_of(c, "Multinomial sample_size=2000", "a", LG_LIST(logs));
+        assert_int_equal(lg_dtype_of(y), LG_I32);
+        assert_near(lg_item(lg_mean(lg_cast(y, LG_F64))), 0.75, 0.05);
+        lg_tensor *half = lg_full(c, LG_SHAPE_0D, 0.5), *on = lg_full(c, LG_SHAPE_0D, 1, .dtype = LG_BOOL);
+        y = run_of(c, "Dropout", "abc", LG_LIST(quarter, half, on));
+        assert_near(lg_item(lg_mean(y)), 0.25, 0.03);
+        assert_near(lg_item(lg_amax(y)), 0.5, 1e-6);
+        assert_near(lg_item(lg_amin(y)), 0, 1e-9);
+        lg_close(c);
+}
+
 TEST_CASE(parameters_have_the_files_names)
 {
         lg_ctx *c = open_ctx();

@@ -28,6 +28,24 @@ LG__ONNX(CastLike)
         return lg_cast(c->in[0], c->in[1]->at.dtype);
 }
 
+/* Returns a copy whose bytes are taken as another dtype of the same size. */
+LG__ONNX(BitCast)
+{
+        const int64_t to = lg__onnx_int(c, "to", 0);
+        const lg_dtype dtype = lg__onnx_dtype(to);
+        lg_tensor *x = c->in[0];
+        if (!dtype || lg_dtype_size(dtype) != lg_dtype_size(x->at.dtype))
+                return lg__onnx_fail(c, LG_ERR_DTYPE, "%s as %s", lg__tensor_text(x).s, lg__onnx_type_name(to));
+        if (dtype == LG_BOOL) /* every byte but 0 is true */
+                return lg_cast(x, dtype);
+        lg_tensor *copy = lg__clone_values(x, x->storage->device->id, x->at.dtype);
+        if (!copy)
+                return NULL;
+        lg__layout at = copy->at;
+        at.dtype = dtype;
+        return lg__tensor_new(c->ctx, copy->storage, &at);
+}
+
 /* ---- one operand ---- */
 
 LG__ONNX(Celu)

@@ -132,9 +132,15 @@ LG__ONNX(Dropout)
                         c->out[1] = lg_ones_like(x, .dtype = LG_BOOL);
                 return x;
         }
-        lg_tensor *kept = lg_dropout(lg_ones_like(x), p);
+        lg_tensor *kept = lg_dropout(lg_ones_like(x), p, .training = true);
         c->out[1] = kept ? lg_ne_scalar(kept, 0) : NULL;
         return kept ? lg_mul(x, kept) : NULL;
+}
+
+LG__ONNX(LRN)
+{
+        return lg_local_response_norm(c->in[0], lg__onnx_int(c, "size", 0), .alpha = lg__onnx_float(c, "alpha", 1e-4),
+                                      .beta = lg__onnx_float(c, "beta", 0.75), .k = lg__onnx_float(c, "bias", 1));
 }
 
 /* ---- padding and resizing ---- */

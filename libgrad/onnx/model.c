@@ -324,6 +324,8 @@ static bool parse_attribute(lg__onnx_model *m, lg__span message, lg__onnx_attrib
                 if ((p.field != ATTRIBUTE_FLOATS || a->floats) && (p.field != ATTRIBUTE_INTS || a->ints) &&
                     !take_attribute_field(m, &p, a, &at))
                         return false;
+        if (a->type == TYPE_TENSOR && !a->t.name)
+                return damaged(m, "an attribute", "it has no tensor");
         return ended(m, &p, "an attribute");
 }
 

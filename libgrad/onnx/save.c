@@ -1,32 +1,14 @@
 /* save.c - lg_onnx_save(): runs a module with inputs of several sizes and writes what it computes to an ONNX file. */
 #include <stdio.h>
-#include "grad/onnx.h"
 #include "grad/ops.h"
-#include "io/sink.h"
-#include "emit.h"
+#include "save.h"
 #include "state/entries.h"
 
 #define OP "lg_onnx_save"
-#define MOST_BYTES ((int64_t)INT32_MAX) /* of a message, by protobuf */
-#define MOST_INSIDE 1024                /* bytes of a tensor that is never put beside the file */
-#define ALIGNMENT 64                    /* of tensors beside the file, in bytes */
-
-typedef struct job {
-        lg_ctx *ctx;
-        lg_module *m;
-        lg_list inputs;
-        lg_onnx_save_options options;
-        lg__onnx_symbols symbols;
-        int count;          /* number of recordings */
-        const char **names; /* of inputs, then of outputs */
-        struct lg__arena *arena;
-        lg__onnx_recording records[LG__ONNX_SYMBOLS + 1];
-        lg__onnx_emitter emitter;
-} job;
 
 /* ---- inputs ---- */
 
-static bool check(const job *j)
+static bool check(const lg__onnx_job *j)
 {
         lg_ctx *c = j->ctx;
         if (j->inputs.count < 1 || j->inputs.count > LG__MAX_INPUTS || !j->inputs.items)
@@ -44,7 +26,7 @@ static bool check(const job *j)
 }
 
 /* Adds dimension d of input i, unless an input before has the same size there. */
-static bool add_symbol(job *j, int i, int d)
+static bool add_symbol(lg__onnx_job *j, int i, int d)
 {
         const lg_shape s = j->inputs.items[i]->at.shape;
         lg__onnx_symbols *all = &j->symbols;
@@ -74,7 +56,7 @@ static bool add_symbol(job *j, int i, int d)
         return true;
 }
 
-static bool find_symbols(job *j)
+static bool find_symbols(lg__onnx_job *j)
 {
         static const int64_t first = 0;
         lg_ints dims = j->options.symbolic;
@@ -103,7 +85,7 @@ static bool find_symbols(job *j)
 }
 
 /* Returns the symbol of dimension d of input i, or -1. */
-static int symbol_of(const job *j, int64_t i, int d)
+static int symbol_of(const lg__onnx_job *j, int64_t i, int d)
 {
         for (int k = 0; k < j->symbols.count; k++) {
                 const lg__onnx_symbol *s = &j->symbols.at[k];
@@ -124,7 +106,7 @@ static lg_tensor *resized(lg_tensor *x, int d, int64_t size)
 }
 
 /* Returns input i of recording k: of other sizes and, after the first recording, of other values. */
-static lg_tensor *input_of(const job *j, int64_t i, int k)
+static lg_tensor *input_of(const lg__onnx_job *j, int64_t i, int k)
 {
         lg_tensor *x = lg_detach(j->inputs.items[i]);
         for (int d = 0; x && d < x->at.shape.ndim; d++) {
@@ -152,7 +134,7 @@ static void keep_modes(lg_module *m, bool *modes, bool restore)
         }
 }
 
-static bool record_once(job *j, int k)
+static bool record_once(lg__onnx_job *j, int k)
 {
         lg_ctx *c = j->ctx;
         lg_tensor *inputs[LG__MAX_INPUTS];
@@ -175,7 +157,7 @@ static bool record_once(job *j, int k)
         return false;
 }
 
-static bool record_all(job *j)
+static bool record_all(lg__onnx_job *j)
 {
         lg_ctx *c = j->ctx;
         size_t modules = 0;
@@ -198,7 +180,7 @@ static bool record_all(job *j)
 /* ---- names ---- */
 
 /* Sets `to` to the names that the caller gave, or to `otherwise`, with numbers if there are several. */
-static bool set_names(job *j, lg_names given, const char *otherwise, int64_t count, const char **to)
+static bool set_names(lg__onnx_job *j, lg_names given, const char *otherwise, int64_t count, const char **to)
 {
         if (given.count && given.count != count)
                 return lg__fail(j->ctx, LG_ERR_ARGUMENT, OP ": %lld names of %ss were given; there are %lld %ss",
@@ -231,7 +213,7 @@ static void name_parameters(lg__onnx_recording *r, const lg__state_entries *list
         }
 }
 
-static bool names_differ(const job *j, const lg__state_entries *list)
+static bool names_differ(const lg__onnx_job *j, const lg__state_entries *list)
 {
         const int64_t count = j->inputs.count + j->records[0].outputs.count;
         for (int64_t i = 0; i < count; i++) {
@@ -249,7 +231,7 @@ static bool names_differ(const job *j, const lg__state_entries *list)
         return true;
 }
 
-static bool name_all(job *j, const lg__state_entries *list)
+static bool name_all(lg__onnx_job *j, const lg__state_entries *list)
 {
         lg__onnx_recording *r = &j->records[0];
         j->names = lg__arena_get(j->ctx, &j->arena, j->inputs.count + LG_MAX_OUTPUTS, sizeof *j->names);
@@ -263,223 +245,9 @@ static bool name_all(job *j, const lg__state_entries *list)
         return true;
 }
 
-/* ---- messages ---- */
-
-/* Writes the ValueInfoProto of an input or a result, whose sizes are products of symbols or, if not, unknown. */
-static void put_info(const job *j, lg__proto_out *o, int field, const char *name, int64_t value)
-{
-        const lg__onnx_value *v = &j->records[0].values[value];
-        const int64_t info = lg__proto_begin(o, field);
-        lg__proto_put_text(o, INFO_NAME, name);
-        const int64_t type = lg__proto_begin(o, INFO_TYPE), tensor = lg__proto_begin(o, TYPE_OF_TENSOR);
-        lg__proto_put_int(o, TENSOR_TYPE_DTYPE, lg__onnx_type(v->dtype));
-        const int64_t shape = lg__proto_begin(o, TENSOR_TYPE_SHAPE);
-        for (int d = 0; d < v->shape.ndim; d++) {
-                int64_t sizes[LG__ONNX_SYMBOLS + 1], symbol = -1;
-                char product[64] = "";
-                for (int k = 0; k < j->count; k++)
-                        sizes[k] = j->records[k].values[value].shape.size[d];
-                const bool known = lg__onnx_product(sizes, j->count, &j->symbols, product);
-                const int64_t dim = lg__proto_begin(o, SHAPE_DIM);
-                if (known && !strchr(product, '$'))
-                        lg__proto_put_int(o, DIM_VALUE, v->shape.size[d]);
-                else if (known && !strncmp(product, "1*$", 3) && !strchr(product + 3, '$'))
-                        symbol = product[3] - '0' + (product[4] ? 10 + product[4] - product[3] : 0);
-                if (symbol >= 0 && symbol < j->symbols.count)
-                        lg__proto_put_text(o, DIM_NAME, j->symbols.at[symbol].name);
-                lg__proto_end(o, dim);
-        }
-        lg__proto_end(o, shape);
-        lg__proto_end(o, tensor);
-        lg__proto_end(o, type);
-        lg__proto_end(o, info);
-}
-
-/* Writes a key and a text of StringStringEntryProto. */
-static void put_entry(lg__proto_out *o, const char *key, const char *text)
-{
-        const int64_t entry = lg__proto_begin(o, TENSOR_EXTERNAL);
-        lg__proto_put_text(o, ENTRY_KEY, key);
-        lg__proto_put_text(o, ENTRY_VALUE, text);
-        lg__proto_end(o, entry);
-}
-
-static int64_t bytes_of(const lg__onnx_constant *k)
-{
-        return lg__shape_numel(k->shape) * (int64_t)lg__dtype_bytes(k->dtype);
-}
-
-/* The files that are being written. */
-typedef struct files {
-        lg__sink model, data;
-        bool external;      /* large tensors are put in `data` */
-        int64_t at;         /* bytes of `data` so far */
-        const char *folder; /* the path without its name; the name begins behind it */
-        const char *path;
-} files;
-
-static bool is_outside(const files *f, const lg__onnx_constant *k)
-{
-        return f->external && k->tensor && bytes_of(k) > MOST_INSIDE;
-}
-
-/* Writes the fields of a TensorProto before its elements, or where they are. Begins a piece at f->at in that case. */
-static void put_head(files *f, lg__proto_out *o, const lg__onnx_constant *k)
-{
-        const char *slash = strrchr(f->path, '/');
-        char text[LG__PATH];
-        for (int d = 0; d < k->shape.ndim; d++)
-                lg__proto_put_int(o, TENSOR_DIMS, k->shape.size[d]);
-        lg__proto_put_int(o, TENSOR_DTYPE, lg__onnx_type(k->dtype));
-        lg__proto_put_text(o, TENSOR_NAME, k->name);
-        if (!is_outside(f, k)) {
-                lg__proto_put_length(o, TENSOR_RAW, bytes_of(k));
-                return;
-        }
-        f->at = (f->at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        snprintf(text, sizeof text, "%.900s.data", slash ? slash + 1 : f->path);
-        put_entry(o, "location", text);
-        snprintf(text, sizeof text, "%lld", (long long)f->at);
-        put_entry(o, "offset", text);
-        snprintf(text, sizeof text, "%lld", (long long)bytes_of(k));
-        put_entry(o, "length", text);
-        lg__proto_put_int(o, TENSOR_LOCATION, 1);
-        f->at += bytes_of(k);
-}
-
-static bool put_elements(lg__sink *to, const lg__onnx_constant *k)
-{
-        lg_ctx *c = to->ctx;
-        const size_t bytes = (size_t)bytes_of(k);
-        if (!k->tensor)
-                return lg__sink_put(to, k->data, bytes);
-        const lg_scope scope = lg_scope_begin(c);
-        const lg_tensor *host = lg__clone_values(k->tensor, c->cpu->id, k->dtype);
-        const bool good = host && lg__device_wait(k->tensor->storage->device) &&
-                          (!bytes || lg__sink_put(to, lg__data(host), bytes));
-        lg_scope_end(c, scope);
-        return good;
-}
-
-/* Writes a tensor as an initialiser of the graph, or only counts its bytes in *count. */
-static bool put_constant(files *f, const lg__onnx_constant *k, int64_t *count)
-{
-        static const char zeros[ALIGNMENT];
-        lg_ctx *c = f->model.ctx;
-        lg__proto_out head = {.ctx = c}, length = {.ctx = c};
-        const int64_t before = f->at;
-        put_head(f, &head, k);
-        const bool outside = is_outside(f, k);
-        const int64_t bytes = head.bytes + (outside ? 0 : bytes_of(k));
-        lg__proto_put_length(&length, GRAPH_INITIALIZER, bytes);
-        bool good = !c->error;
-        if (good && !count) {
-                const size_t gap = outside ? (size_t)(f->at - bytes_of(k) - before) : 0;
-                good = lg__sink_put(&f->model, length.data, (size_t)length.bytes) &&
-                       lg__sink_put(&f->model, head.data, (size_t)head.bytes) &&
-                       (!gap || lg__sink_put(&f->data, zeros, gap)) && put_elements(outside ? &f->data : &f->model, k);
-        } else if (good) {
-                *count += length.bytes + bytes;
-        }
-        lg__proto_free(&head);
-        lg__proto_free(&length);
-        return good;
-}
-
-/* Returns the version of the format in which that opset was published. */
-static int64_t format_of(int opset)
-{
-        return opset < 15   ? 7
-               : opset < 19 ? 8
-               : opset < 21 ? 9
-               : opset < 23 ? 10
-               : opset < 24 ? 11
-               : opset < 25 ? 12
-                            : 13;
-}
-
-/* Writes the graph's inputs and outputs, and what comes before the graph. */
-static void put_rest(const job *j, int opset, lg__proto_out *graph, lg__proto_out *model)
-{
-        const lg__onnx_recording *r = &j->records[0];
-        lg__proto_put_text(graph, GRAPH_NAME, j->m->type);
-        for (int64_t i = 0; i < j->inputs.count; i++)
-                put_info(j, graph, GRAPH_INPUT, j->names[i], i);
-        for (int64_t i = 0; i < r->outputs.count; i++)
-                put_info(j, graph, GRAPH_OUTPUT, j->names[j->inputs.count + i], r->output_values[i]);
-        lg__proto_put_int(model, MODEL_IR_VERSION, format_of(opset));
-        lg__proto_put_text(model, MODEL_PRODUCER, "libgrad");
-        lg__proto_put_text(model, MODEL_PRODUCER_VERSION, LG_VERSION);
-        const int64_t operators = lg__proto_begin(model, MODEL_OPSET);
-        lg__proto_put_text(model, OPSET_DOMAIN, "");
-        lg__proto_put_int(model, OPSET_VERSION, opset);
-        lg__proto_end(model, operators);
-}
-
-/* Returns the bytes of the graph with its tensors, or -1 with an error. */
-static int64_t graph_bytes(files *f, const lg__onnx_emitter *e, const lg__proto_out *rest)
-{
-        int64_t bytes = e->nodes.bytes + rest->bytes;
-        f->at = 0;
-        for (int64_t i = 0; i < e->constant_count; i++)
-                if (!put_constant(f, &e->constants[i], &bytes))
-                        return -1;
-        f->at = 0;
-        return bytes;
-}
-
-static bool put_file(job *j, files *f, const lg__proto_out *graph, lg__proto_out *model)
-{
-        const lg__onnx_emitter *e = &j->emitter;
-        int64_t bytes = graph_bytes(f, e, graph);
-        if (bytes > MOST_BYTES - model->bytes - 16 && !f->external) {
-                f->external = true;
-                bytes = graph_bytes(f, e, graph);
-        }
-        if (bytes < 0 || bytes > MOST_BYTES - model->bytes - 16)
-                return bytes >= 0 &&
-                       lg__fail(j->ctx, LG_ERR_STATE, OP ": the graph has more than 2 GB without tensors");
-        lg__proto_put_length(model, MODEL_GRAPH, bytes);
-        if (j->ctx->error)
-                return false;
-        bool good = lg__sink_open(&f->model);
-        if (f->external)
-                good = lg__sink_open(&f->data) && good;
-        good = good && lg__sink_put(&f->model, model->data, (size_t)model->bytes) &&
-               lg__sink_put(&f->model, e->nodes.data, (size_t)e->nodes.bytes);
-        for (int64_t i = 0; i < e->constant_count && good; i++)
-                good = put_constant(f, &e->constants[i], NULL);
-        good = good && lg__sink_put(&f->model, graph->data, (size_t)graph->bytes) &&
-               (!f->external || lg__sink_commit(&f->data)) && lg__sink_commit(&f->model);
-        lg__sink_close(&f->model);
-        if (f->external)
-                lg__sink_close(&f->data);
-        return good;
-}
-
-static bool write_file(job *j, const char *path)
-{
-        lg_ctx *c = j->ctx;
-        const size_t room = strlen(path) + 6;
-        char *beside = lg__arena_get(c, &j->arena, 1, room);
-        lg__proto_out graph = {.ctx = c}, model = {.ctx = c};
-        files f = {.model = {.ctx = c, .op = OP, .path = path},
-                   .data = {.ctx = c, .op = OP, .path = beside},
-                   .external = j->options.external,
-                   .path = path};
-        if (!beside)
-                return false;
-        snprintf(beside, room, "%s.data", path);
-        put_rest(j, j->options.opset ? j->options.opset : j->emitter.opset, &graph, &model);
-        const bool good = !c->error && put_file(j, &f, &graph, &model);
-        lg__proto_free(&graph);
-        lg__proto_free(&model);
-        return good;
-}
-
 /* ---- saving ---- */
 
-static bool opset_is_enough(const job *j)
+static bool opset_is_enough(const lg__onnx_job *j)
 {
         const lg__onnx_emitter *e = &j->emitter;
         return !j->options.opset || j->options.opset >= e->opset ||
@@ -487,7 +255,7 @@ static bool opset_is_enough(const job *j)
                         e->opset);
 }
 
-static bool save(job *j, const char *path)
+static bool save(lg__onnx_job *j, const char *path)
 {
         lg__state_entries list;
         lg__onnx_recording *all[LG__ONNX_SYMBOLS + 1];
@@ -502,7 +270,7 @@ static bool save(job *j, const char *path)
         bool good = lg__state_add_object(&list, "", &j->m->object) && name_all(j, &list);
         j->emitter.symbols = &j->symbols;
         j->emitter.outputs = j->names + j->inputs.count;
-        good = good && lg__onnx_emit(&j->emitter) && opset_is_enough(j) && write_file(j, path);
+        good = good && lg__onnx_emit(&j->emitter) && opset_is_enough(j) && lg__onnx_write(j, path);
         lg__state_entries_end(&list);
         return good;
 }
@@ -515,10 +283,10 @@ bool lg_onnx_save_with(lg_module *m, const char *path, lg_list_in inputs, const 
                 return false;
         if (!m || !path)
                 return lg__fail(c, LG_ERR_ARGUMENT, OP ": %s is NULL", m ? "path" : "m");
-        job *j = lg__object_lasts(&m->object, OP) ? lg__alloc(c, sizeof *j) : NULL;
+        lg__onnx_job *j = lg__object_lasts(&m->object, OP) ? lg__alloc(c, sizeof *j) : NULL;
         if (!j)
                 return false;
-        *j = (job){.ctx = c, .m = m, .inputs = inputs, .options = o};
+        *j = (lg__onnx_job){.ctx = c, .m = m, .inputs = inputs, .options = o};
         j->emitter = (lg__onnx_emitter){.ctx = c, .recording = &j->records[0]};
         const lg_scope scope = lg__scope_begin(c);
         const bool good = check(j) && save(j, path);

@@ -274,6 +274,12 @@ LG__ONNX(SequenceAt)
         return lg__ok(c->ctx) ? lg_select(parts, 0, i) : NULL;
 }
 
+/* A tensor is an element of what is optional; an operand that is left out has none. */
+LG__ONNX(OptionalHasElement)
+{
+        return lg_full(c->ctx, LG_SHAPE_0D, lg__onnx_in(c, 0) != NULL, .dtype = LG_BOOL, .device = lg_cpu());
+}
+
 /* Takes x[start], x[start + step], ... up to but not including x[end] of one dimension. */
 static lg_tensor *sliced(lg_tensor *x, int axis, int64_t start, int64_t end, int64_t step)
 {

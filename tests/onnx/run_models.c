@@ -1,6 +1,7 @@
 /* run_models.c - runs ONNX files on inputs from .npy files: run_models FOLDER...
  *
- * A folder has model.onnx and in_0.npy, in_1.npy, ... The results are written there as out_0.npy, ... For each folder a
+ * A folder has model.onnx and in_0.npy, in_1.npy, ... The results are written there as out_0.npy, ..., bf16 as
+ * f32. For each folder a
  * line "ok FOLDER" or "FOLDER: message" is printed; --device cuda:0 and so on selects the device. */
 #include <grad.h>
 #include <stdio.h>
@@ -31,8 +32,9 @@ static bool run(lg_ctx *c, const char *folder)
         in[n] = LG_END;
         bool good = !lg_error_code_of(c) && lg_forward_all_list(m, &out, sizeof out, in);
         for (int i = 0; good && i < out.count; i++) {
+                lg_tensor *y = out.items[i];
                 snprintf(path, sizeof path, "%s/out_%d.npy", folder, i);
-                good = lg_write_npy(out.items[i], path);
+                good = lg_write_npy(lg_dtype_of(y) == LG_BF16 ? lg_cast(y, LG_F32) : y, path);
         }
         lg_module_free(m);
         return good;

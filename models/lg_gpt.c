@@ -1,0 +1,66 @@
+/* lg_gpt.c - a program that trains, tests and runs language models, as an example of how libgrad is used. */
+#include <signal.h>
+#include <stdlib.h>
+#include "ranks.h"
+#include "gpt_trainer.h"
+
+/* Returns the exit status: 0; 2 if an argument, an input file or a device is wrong; 1 for other failures. */
+static int exit_code(const run *r)
+{
+        if (r->unwritten)
+                return 1;
+        switch (lg_error_code_of(r->c)) {
+        case LG_ERR_NONE:
+                return 0;
+        case LG_ERR_IO:
+        case LG_ERR_FORMAT:
+        case LG_ERR_DEVICE:
+        case LG_ERR_SHAPE:
+        case LG_ERR_ARGUMENT:
+                return 2;
+        default:
+                return 1;
+        }
+}
+
+static void run_all(trainer *t, char *const *argv)
+{
+        const gpt_options *o = t->o;
+        if (!trainer_make(t) || (o->run.data && !trainer_train(t, argv)))
+                return;
+        if (o->out && ranks_first(&t->r) && !gpt_save(t->g, t->config, o->out)) {
+                t->r.unwritten = true;
+                return;
+        }
+        if (o->test && !trainer_test(t))
+                return;
+        if (o->prompt || o->ids)
+                trainer_generate(t);
+}
+
+int main(int argc, char **argv)
+{
+        gpt_options o;
+        const parsed p = gpt_options_parse(argc, argv, &o);
+        if (p == PARSED_HELP && (fflush(stdout) || ferror(stdout))) {
+                fputs("lg-gpt: the standard output cannot be written\n", stderr);
+                return 1;
+        }
+        if (p != PARSED_OK)
+                return p == PARSED_HELP ? 0 : 2;
+        setvbuf(stdout, NULL, _IOLBF, 0); /* writes each line at once, also into a pipe */
+        signal(SIGPIPE, SIG_IGN);
+        run_catch_interrupt();
+        lg_ctx *c = lg_open(.threads = (int)o.run.threads, .seed = (uint64_t)o.run.seed);
+        if (!c) {
+                fprintf(stderr, "lg-gpt: %s\n", lg_error(c));
+                return 1;
+        }
+        trainer t = {.r = {.c = c, .o = &o.run, .program = "lg-gpt", .saved_step = -1}, .o = &o};
+        run_all(&t, argv);
+        ranks_end(&t.r);
+        const int code = exit_code(&t.r);
+        lg_close(c);
+        free(t.config);
+        return code;
+}
