@@ -112,6 +112,8 @@ static void run_to_end(run *r, csv *file, char *const *argv)
         figures f = {0};
         report last = {0};
         const bool to_end = train(r, file, &f, &last);
+        if (to_end)
+                saving_onnx(r);
         if (lg_error(r->c) || !ranks_first(r))
                 return;
         if (to_end)
@@ -147,7 +149,7 @@ static void train_all(run *r, char *const *argv)
         run_make(r, c, o);
         if (o->plot && ranks_first(r) && !plot_possible())
                 lg_set_error(c, LG_ERR_ARGUMENT, "--plot needs gnuplot, which is not installed (Debian: gnuplot-nox)");
-        if (saving_resume(r) && ranks_share(r) && saving_possible(r))
+        if (saving_resume(r) && ranks_share(r) && saving_possible(r) && saving_onnx_possible(r))
                 csv_open(&file, r);
         if (!lg_error(c) && !o->quiet && ranks_first(r) &&
             !lg_module_print(stdout, r->net, .input = LG_SHAPE(o->batch, 1, 28, 28)))

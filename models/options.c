@@ -37,6 +37,7 @@ static const char help[] =
         "  --save-every N         saves it after every Nth step, too\n"
         "  --resume FILE          goes on from what --save wrote; begins where there is no such file yet\n"
         "  --keep-best FILE       saves the weights of the epoch with the best test accuracy\n"
+        "  --onnx FILE            writes the trained network as an ONNX file, for batches of any size\n"
         "  --ema DECAY            tests and keeps a moving average of the weights, below 1: 0.999\n"
         "  --early-stop N         ends when N epochs have not had a better test accuracy\n"
         "  --predict IMAGE        does not train: says what is in a PNG picture, which is resized to 28 x 28\n"
@@ -89,6 +90,7 @@ enum {
         SAVE_EVERY,
         RESUME,
         KEEP_BEST,
+        ONNX,
         EMA,
         EARLY_STOP,
         PREDICT,
@@ -121,6 +123,7 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"save-every", required_argument, NULL, SAVE_EVERY},
                                       {"resume", required_argument, NULL, RESUME},
                                       {"keep-best", required_argument, NULL, KEEP_BEST},
+                                      {"onnx", required_argument, NULL, ONNX},
                                       {"ema", required_argument, NULL, EMA},
                                       {"early-stop", required_argument, NULL, EARLY_STOP},
                                       {"predict", required_argument, NULL, PREDICT},
@@ -142,6 +145,8 @@ static bool take_saving(options *o, int option)
                 return value_file("resume", optarg, &o->resume);
         case KEEP_BEST:
                 return value_file("keep-best", optarg, &o->keep_best);
+        case ONNX:
+                return value_file("onnx", optarg, &o->onnx);
         case EMA:
                 return value_decay("ema", optarg, &o->ema);
         case EARLY_STOP:
@@ -217,13 +222,20 @@ static bool wrong(const char *program, const char *words)
         return false;
 }
 
+static bool same(const char *path, const char *other)
+{
+        return other && !strcmp(path, other);
+}
+
 /* Checks options that need or exclude each other, and sets defaults that depend on other options. */
 static bool complete(options *o, const char *program)
 {
         if (o->save_every && !o->save)
                 return wrong(program, "--save-every needs --save FILE");
-        if (o->save && o->keep_best && !strcmp(o->save, o->keep_best))
+        if (o->save && same(o->save, o->keep_best))
                 return wrong(program, "--save and --keep-best need two files");
+        if (o->onnx && (same(o->onnx, o->save) || same(o->onnx, o->keep_best)))
+                return wrong(program, "--onnx needs a file of its own");
         if (o->sync_batch_norm && !o->group)
                 return wrong(program, "--sync-batch-norm needs --group");
         if (o->predict && o->group)

@@ -33,8 +33,7 @@ bool run_interrupted(void)
 
 /* ---- files ---- */
 
-/* Returns whether the path is a new file (*ret_is_new) or a regular file that may be replaced; else sets an error. */
-static bool is_replaceable(run *r, const char *option, const char *path, bool *ret_is_new)
+bool saving_replaceable(run *r, const char *option, const char *path, bool *ret_is_new)
 {
         struct stat facts;
         *ret_is_new = stat(path, &facts) != 0;
@@ -54,9 +53,9 @@ bool saving_possible(run *r)
         bool is_new = false;
         if (!ranks_first(r))
                 return !lg_error(r->c);
-        if (o->save && !lg_error(r->c) && is_replaceable(r, "--save", o->save, &is_new) && is_new)
+        if (o->save && !lg_error(r->c) && saving_replaceable(r, "--save", o->save, &is_new) && is_new)
                 lg_checkpoint_save(r->saved, o->save);
-        if (o->keep_best && !lg_error(r->c) && is_replaceable(r, "--keep-best", o->keep_best, &is_new) && is_new &&
+        if (o->keep_best && !lg_error(r->c) && saving_replaceable(r, "--keep-best", o->keep_best, &is_new) && is_new &&
             lg_save(r->net, o->keep_best))
                 unlink(o->keep_best);
         return !lg_error(r->c);

@@ -1,5 +1,6 @@
 /* saving.c - checkpoints of a run, its best weights, and the command that resumes it. */
 #include <string.h>
+#include <unistd.h>
 #include "models.h"
 #include "ranks.h"
 #include "saving.h"
@@ -101,4 +102,33 @@ void saving_keep_best(run *r, double accuracy)
         r->best_epoch = r->epoch;
         if (r->o->keep_best && ranks_first(r) && !lg_save(r->net, r->o->keep_best))
                 r->unwritten = true;
+}
+
+static bool write_onnx(run *r)
+{
+        lg_scope scope = lg_scope_begin(r->c);
+        lg_tensor *x = lg_zeros(r->c, LG_SHAPE(2, 1, 28, 28), .device = lg_device_of(lg_parameters(r->net).items[0]));
+        bool ok = lg_onnx_save(r->net, r->o->onnx, LG_LIST(x), .inputs = LG_NAMES("image"),
+                               .outputs = LG_NAMES("scores"));
+        lg_scope_end(r->c, scope);
+        return ok;
+}
+
+/* An untrained network is no result and is removed again. */
+bool saving_onnx_possible(run *r)
+{
+        bool is_new = false;
+        if (r->o->onnx && ranks_first(r) && !lg_error(r->c) && saving_replaceable(r, "--onnx", r->o->onnx, &is_new) &&
+            is_new && write_onnx(r))
+                unlink(r->o->onnx);
+        return !lg_error(r->c);
+}
+
+void saving_onnx(run *r)
+{
+        if (!r->o->onnx || lg_error(r->c) || !ranks_first(r))
+                return;
+        run_swap(r);
+        r->unwritten = !write_onnx(r) || r->unwritten;
+        run_swap(r);
 }

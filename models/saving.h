@@ -1,4 +1,4 @@
-/* saving.h - the files of a run: --save, --resume and --keep-best. */
+/* saving.h - the files of a run: --save, --resume, --keep-best and --onnx. */
 #ifndef SAVING_H
 #define SAVING_H
 
@@ -13,10 +13,15 @@ bool saving_resume(run *r);
 const char *saving_model_in(lg_ctx *c, const char *path, const char *prefix);
 /* Returns whether the files of --save and --keep-best can be written, which rank 0 tests before hours of training. */
 bool saving_possible(run *r);
+bool saving_onnx_possible(run *r); /* the same for the file of --onnx */
+/* Returns whether the path is a new file (*ret_is_new) or a regular file that may be replaced; else sets an error. */
+bool saving_replaceable(run *r, const char *option, const char *path, bool *ret_is_new);
 /* Writes the file of --save, if given. Returns false after an error. */
 bool saving_write(run *r);
 /* Records the accuracy of an epoch; if it is the best so far, writes the weights to the file of --keep-best. */
 void saving_keep_best(run *r, double accuracy);
+/* Writes the network, with averages of its weights if there are any, to the file of --onnx, if given. */
+void saving_onnx(run *r);
 /* Prints the command that resumes the run from the file of --save. */
 void saving_print_command(FILE *f, const run *r, char *const *argv);
 

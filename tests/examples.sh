@@ -85,6 +85,7 @@ if [ "$name" = alone ]; then
 fi
 
 program=$2 text=$3
+network=$(cd "$(dirname "$0")" && pwd)/data/onnx_head.onnx
 if [ -n "$brief" ]; then
         head -c 3000 "$text" >"$work/text"
         text=$work/text
@@ -134,6 +135,13 @@ mixed)
                 eval "$(echo "$way" | tr -d ' ')=$(sed 's/.* \([0-9.]*\) MB$/\1/' "$work/out.way")"
         done
         holds "$bf16 < 0.8 * $f32 && $f16 < 0.8 * $f32 && $bf16parameters < 0.8 * $f32 && $recompute < 0.8 * $f32"
+        ;;
+onnx_head)
+        needs 'FILE [STEPS [SIZE]]'
+        cd "$work"
+        run "$network" "$(steps 600)"
+        holds "$(last before) > 0.8 && $(last after) < 0.45"
+        grep -q '^head.onnx: the same scores$' "$work/out" || complain 'the file gives other scores'
         ;;
 own_op)
         run "$(steps 400)"

@@ -44,6 +44,11 @@ if command -v gnuplot >/dev/null; then
         [ ! -e "$work/a.png.csv" ] || complain "a temporary file is left"
 fi
 
+runs --model lenet --ema 0.9 --keep-best "$work/best" --onnx "$work/net.onnx"
+grep -q image "$work/net.onnx" && grep -q scores "$work/net.onnx" && grep -q 0.weight "$work/net.onnx" || complain "--onnx writes no network"
+[ "$(wc -c <"$work/net.onnx")" -gt 100000 ] || complain "--onnx writes no weights"
+rm "$work/best" "$work/net.onnx"
+
 # lasting FILE: the figures of a CSV file that do not depend on the clock
 lasting()
 {
@@ -190,6 +195,10 @@ wrong_files()
         fails 2 'no/such' --data "$work" --epochs 1 --quiet --keep-best "$work/no/such/file"
         [ ! -s "$work/out" ] || complain "--keep-best cannot be written, and the run begins"
         fails 2 'is no regular file' --data "$work" --quiet --keep-best "$work"
+        fails 2 'no/such' --data "$work" --epochs 1 --quiet --onnx "$work/no/such/file"
+        [ ! -s "$work/out" ] || complain "--onnx cannot be written, and the run begins"
+        fails 2 'is no regular file' --data "$work" --quiet --onnx "$work"
+        fails 2 'a file of its own' --data "$work" --quiet --save "$work/one" --onnx "$work/one"
         fails 2 'need two files' --data "$work" --quiet --save "$work/one" --keep-best "$work/one"
 }
 

@@ -69,6 +69,16 @@ bool lg__onnx_ints_of(const lg__onnx_call *c, const char *name, lg__onnx_ints *r
         return true;
 }
 
+bool lg__onnx_read(const lg__onnx_call *c, int i, void *to, lg_dtype dtype, size_t bytes)
+{
+        const char *unread = c->ctx->unread;
+        if (i < 32 && c->known & 1u << i)
+                c->ctx->unread = NULL;
+        const bool ok = lg_read(c->in[i], to, dtype, bytes);
+        c->ctx->unread = unread;
+        return ok;
+}
+
 bool lg__onnx_ints_in(const lg__onnx_call *c, int i, lg__onnx_ints *ret)
 {
         lg_tensor *t = lg__onnx_in(c, i);
@@ -79,7 +89,7 @@ bool lg__onnx_ints_in(const lg__onnx_call *c, int i, lg__onnx_ints *ret)
         if (t->at.shape.ndim > 1 || lg__dtype_float(t->at.dtype))
                 return lg__onnx_fail(c, LG_ERR_SHAPE, "operand %d is %s; it must be a list of whole numbers", i,
                                      lg__tensor_text(t).s);
-        if (!too_many(c, n) || !lg_read(t, ret->v, LG_I64, (size_t)n * sizeof *ret->v))
+        if (!too_many(c, n) || !lg__onnx_read(c, i, ret->v, LG_I64, (size_t)n * sizeof *ret->v))
                 return false;
         ret->count = n;
         return true;
@@ -118,7 +128,7 @@ double lg__onnx_number(const lg__onnx_call *c, int i, double otherwise)
         if (lg__shape_numel(t->at.shape) != 1)
                 lg__onnx_fail(c, LG_ERR_SHAPE, "operand %d is %s; it must be one number", i, lg__tensor_text(t).s);
         double v = otherwise;
-        lg_read(t, &v, LG_F64, sizeof v);
+        lg__onnx_read(c, i, &v, LG_F64, sizeof v);
         return v;
 }
 

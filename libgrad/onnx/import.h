@@ -15,6 +15,7 @@ typedef struct lg__onnx_call {
         int64_t opset;
         int in_count;                      /* without operands at the end that are left out */
         lg_tensor **in;                    /* NULL: left out */
+        uint32_t known;                    /* bits of operands whose values do not depend on those of the inputs */
         lg_tensor *out[LG__ONNX_MOST_OUT]; /* results after the first; the function sets those that it is asked for */
 } lg__onnx_call;
 
@@ -60,6 +61,8 @@ static inline lg_tensor *lg__onnx_in(const lg__onnx_call *c, int i)
 {
         return i < c->in_count ? c->in[i] : NULL;
 }
+/* Reads all values of operand i, as lg_read() does. lg_onnx_save() permits it if they do not depend on the inputs. */
+bool lg__onnx_read(const lg__onnx_call *c, int i, void *to, lg_dtype dtype, size_t bytes);
 /* Reads operand i, or an attribute, as whole numbers; if there is none, ret->count is -1. False with an error. */
 bool lg__onnx_ints_in(const lg__onnx_call *c, int i, lg__onnx_ints *ret);
 bool lg__onnx_ints_of(const lg__onnx_call *c, const char *name, lg__onnx_ints *ret);

@@ -112,6 +112,17 @@ static bool operators_are_known(const lg__onnx_program *p)
                                  lg__quoted(p->model.path).s, (int)used - 2, list);
 }
 
+/* Returns whether the results of a step depend on sizes and constants alone. */
+static bool computes_sizes(const lg__onnx_program *p, const lg__onnx_step *s)
+{
+        if (!strcmp(s->op->name, "Shape") || !strcmp(s->op->name, "Size"))
+                return true;
+        for (int k = 0; k < s->in_count; k++)
+                if (s->in[k] >= 0 && !p->slots[s->in[k]].sizes)
+                        return false;
+        return !s->op->draws;
+}
+
 /* Finds the slots of the operands of node i, which earlier nodes must have computed, and adds those of its results. */
 static bool connect(lg__onnx_program *p, int64_t i, int64_t *operands)
 {
@@ -132,12 +143,15 @@ static bool connect(lg__onnx_program *p, int64_t i, int64_t *operands)
                 } else if (k < s->op->least_in)
                         return damaged(p, "a node", n->op, "leaves out an operand that the operator needs");
         }
+        const bool sizes = computes_sizes(p, s);
         for (int64_t k = 0; k < n->out_count; k++) {
                 bool new = true;
                 lg__onnx_slot *to = *n->out[k] ? slot_of(p, n->out[k], &new) : NULL;
                 if (!new)
                         return damaged(p, "value", n->out[k], "is computed twice");
                 s->out[k] = to ? to - p->slots : -1;
+                if (to)
+                        to->sizes = sizes;
         }
         return true;
 }
@@ -297,7 +311,8 @@ static bool build(lg__onnx_program *p, lg__span file)
                         return damaged(p, "input", m->inputs[i].name, "is there twice");
         }
         for (int64_t i = 0; i < m->initializer_count; i++) {
-                const lg__onnx_slot *s = slot_of(p, m->initializers[i].name, &new);
+                lg__onnx_slot *s = slot_of(p, m->initializers[i].name, &new);
+                s->sizes = new && !lg__dtype_float(lg__onnx_dtype(m->initializers[i].type));
                 if (!*m->initializers[i].name || (!new &&s - p->slots >= m->input_count))
                         return damaged(p, "initialiser", m->initializers[i].name, "is there twice");
         }

@@ -23,7 +23,7 @@ static const since later[] = {
         {13, 28, " Celu "},
         {14, 14, " Add CumSum Div Identity Mul Relu Reshape Sub Trilu "},
         {14, 22, " GRU HardSwish LSTM RNN "},
-        {15, 15, " BatchNormalization Pow Shape "},
+        {15, 15, " BatchNormalization CastLike Pow Shape "},
         {16, 16, " GreaterOrEqual LessOrEqual Where "},
         {17, 17, " LayerNormalization "},
         {18, 18,

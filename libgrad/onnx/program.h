@@ -14,6 +14,7 @@ typedef struct lg__onnx_slot {
         lg_tensor *constant; /* owned by the library, on the CPU, or NULL; then: */
         lg_tensor *copy;     /* a copy on the device that asked for one last, or NULL */
         int64_t last;        /* the last node that reads it; node_count: it is a result of the graph */
+        bool sizes;          /* depends on sizes and constants alone, not on values of inputs or parameters */
 } lg__onnx_slot;
 
 typedef struct lg__onnx_step {

@@ -26,7 +26,7 @@ static bool take_numbers(const lg__onnx_call *c, int i, int64_t most, double *re
         *ret_count = n ? n : -1;
         if (n > most)
                 return lg__onnx_fail(c, LG_ERR_SHAPE, "operand %d is %s", i, lg__tensor_text(t).s);
-        return n == 0 || lg_read(t, ret, LG_F64, (size_t)n * sizeof *ret);
+        return n == 0 || lg__onnx_read(c, i, ret, LG_F64, (size_t)n * sizeof *ret);
 }
 
 /* ---- positions and weights ---- */

@@ -60,6 +60,32 @@ static bool give(const lg__onnx_run *r, const lg__onnx_step *s, int k, lg_tensor
         return true;
 }
 
+/* Returns the bits of operands whose values do not depend on those of the inputs. */
+static uint32_t known_operands(const lg__onnx_program *p, const lg__onnx_step *s)
+{
+        uint32_t known = 0;
+        for (int k = 0; k < s->in_count && k < 32; k++)
+                if (s->in[k] >= 0 && (p->slots[s->in[k]].sizes || p->slots[s->in[k]].part >= 0))
+                        known |= 1u << k;
+        return known;
+}
+
+/* Runs the operator. What computes sizes alone is no part of what lg_onnx_save() records. */
+static lg_tensor *apply(const lg__onnx_step *s, bool sizes, lg__onnx_call *call)
+{
+        lg_ctx *c = call->ctx;
+        const bool observing = c->observing;
+        const char *unread = c->unread;
+        if (sizes && unread) {
+                c->observing = true;
+                c->unread = NULL;
+        }
+        lg_tensor *y = s->op->fn(call);
+        c->observing = observing;
+        c->unread = unread;
+        return y;
+}
+
 bool lg__onnx_run_step(const lg__onnx_run *r, int64_t i)
 {
         const lg__onnx_program *p = r->program;
@@ -74,8 +100,10 @@ bool lg__onnx_run_step(const lg__onnx_run *r, int64_t i)
                               .node = &p->model.nodes[i],
                               .opset = p->model.opset,
                               .in_count = s->in_count,
+                              .known = known_operands(p, s),
                               .in = in};
-        lg_tensor *first = take_operands(r, s, in) ? s->op->fn(&call) : NULL;
+        const bool sizes = s->out[0] >= 0 && p->slots[s->out[0]].sizes;
+        lg_tensor *first = take_operands(r, s, in) ? apply(s, sizes, &call) : NULL;
         bool good = first && lg__ok(r->ctx) && give(r, s, 0, first);
         for (int k = 1; good && k < call.node->out_count; k++)
                 good = give(r, s, k, call.out[k]);

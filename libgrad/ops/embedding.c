@@ -36,6 +36,9 @@ bool lg__limit_rows(lg_tensor *weight, lg_tensor *index, double max_norm, double
         lg_ctx *c = weight->ctx;
         if (!lg__is_max_norm(c, op, max_norm, norm_type))
                 return false;
+        if (c->unread)
+                return lg__fail(c, LG_ERR_STATE, "%s: .max_norm changes the weight, which %s cannot record", op,
+                                c->unread);
         const bool was = lg_set_grad_mode(c, false);
         const lg_scope scope = lg_scope_begin(c);
         bool ok = lg__may_change(weight, op, "weight");

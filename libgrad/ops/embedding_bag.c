@@ -11,13 +11,14 @@ typedef struct bags {
         lg_tensor *scales;  /* (n), or NULL */
         lg_tensor *padding; /* bool (n), true for indices that are left out; NULL: none */
         lg_tensor *starts, *counts, *bag_of;
-        int64_t n, count;
+        int64_t n, count, longest; /* longest: number of indices of the longest bag; -1: not known */
 } bags;
 
 /* Describes the bags of an index (bags, length). */
 static bool rows_as_bags(bags *b, int64_t length)
 {
         lg_tensor *k = lg__numbers(b->index, b->count);
+        b->longest = b->n ? length : 0;
         b->starts = lg_mul_scalar(k, (double)length);
         b->counts = k ? lg_full_like(k, (double)length) : NULL;
         b->bag_of = lg_reshape(lg_expand(lg_unsqueeze(k, 1), LG_SHAPE(b->count, length)), LG_SHAPE(b->n));
@@ -66,10 +67,12 @@ static lg_tensor *sum_of_bags(const bags *b, bool mean)
         return lg_div(sums, lg_cast(lg_unsqueeze(counts, 1), sums->at.dtype));
 }
 
-/* Pads all bags to the length of the longest, a number that the host reads. */
+/* Pads all bags to the length of the longest, a number that the host reads if it is not known. */
 static lg_tensor *max_of_bags(const bags *b)
 {
-        const int64_t longest = b->n && b->count ? (int64_t)lg_item(lg_amax(b->counts)) : 0;
+        const int64_t longest = b->longest >= 0    ? b->longest
+                                : b->n && b->count ? (int64_t)lg_item(lg_amax(b->counts))
+                                                   : 0;
         if (lg_error(b->index->ctx) || longest < 1)
                 return zero_rows(b, b->weight);
         const lg_shape shape = LG_SHAPE(b->count, longest);
@@ -122,7 +125,7 @@ static lg_tensor *compose_embedding_bag(const lg__call *call)
             !lg__padding_row(weight, "embedding_bag", o.padding_idx, &padding))
                 return NULL;
         const lg_shape flat = LG_SHAPE(lg__shape_numel(index->at.shape));
-        bags b = {.index = lg_reshape(index, flat), .weight = weight, .n = flat.size[0]};
+        bags b = {.index = lg_reshape(index, flat), .weight = weight, .n = flat.size[0], .longest = -1};
         if (o.max_norm != 0 && (!b.index || !lg__limit_rows(weight, b.index, o.max_norm, o.norm_type, "embedding_bag")))
                 return NULL;
         b.count = offsets ? offsets->at.shape.size[0] - o.include_last_offset : index->at.shape.size[0];
@@ -134,8 +137,35 @@ static lg_tensor *compose_embedding_bag(const lg__call *call)
         return y ? lg__made(lg_cast(y, weight->at.dtype), weight) : NULL;
 }
 
-LG__COMPOSITE(embedding_bag, {"index", LG__INDEX}, {"weight", LG__FLOAT}, {"offsets", LG__INDEX, .optional = true},
-              {"per_sample_weights", LG__FLOAT, .optional = true})
+/* Has a form for an index (bags, length). */
+static bool form(lg__form *f, const lg__call *call)
+{
+        static const char *const reduce[] = {[LG_BAG_MEAN] = "Mean", [LG_BAG_SUM] = "Sum", [LG_BAG_MAX] = "Max"};
+        lg_embedding_bag_options o;
+        int64_t padding;
+        lg__take_without(call->attributes, &o, sizeof o);
+        if (call->in[2] || call->in[0]->at.shape.size[1] == 0 ||
+            !lg__padding_row(call->in[1], "embedding_bag", o.padding_idx, &padding))
+                return false;
+        lg__form_add(f, "rows = Gather(weight, index, axis=0); ");
+        if (call->in[3])
+                lg__form_add(f, "rows = Mul(rows, Unsqueeze(CastLike(per_sample_weights, weight), [2])); ");
+        if (!o.padding_idx) {
+                lg__form_add(f, "Reduce%s(rows, [1], keepdims=0)", reduce[o.mode]);
+                return true;
+        }
+        lg__form_add(f,
+                     "seen = CastLike(Unsqueeze(Not(Equal(Cast(index, to=i64), <%lld>)), [2]), weight); "
+                     "sum = ReduceSum(Mul(rows, seen), [1], keepdims=0); ",
+                     (long long)padding);
+        lg__form_add(f, o.mode == LG_BAG_MEAN ? "Div(sum, Max(ReduceSum(seen, [1], keepdims=0), CastLike(<1>, weight)))"
+                                              : "sum");
+        return o.mode != LG_BAG_MAX;
+}
+
+LG__DEFINE(embedding_bag, .compose = compose_embedding_bag, .form = form,
+           LG__OPERANDS({"index", LG__INDEX}, {"weight", LG__FLOAT}, {"offsets", LG__INDEX, .optional = true},
+                        {"per_sample_weights", LG__FLOAT, .optional = true}))
 
 lg_tensor *lg_embedding_bag_with(lg_tensor *index, lg_tensor *weight, const lg_embedding_bag_options *options)
 {

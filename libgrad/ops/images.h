@@ -65,4 +65,7 @@ static inline lg_tensor *lg__as_given(const lg__call *call, lg_tensor *y, int sp
  * the image (H, W), with x, g, w, z and out of the volumes; `depth` is the geometry of D. */
 bool lg__conv_volumes(const lg__call *call, const lg_conv_args *k, const lg__side *depth);
 
+/* Writes the means or maxima, by operator `reduce`, of windows along a dimension: those of adaptive pooling. */
+void lg__form_areas(lg__form *f, const char *x, const char *reduce, int dim, int64_t in, int64_t out);
+
 #endif

@@ -5,7 +5,7 @@
  */
 #include <math.h>
 #include <string.h>
-#include "graph/op.h"
+#include "images.h"
 
 enum { LINEAR_ANTIALIAS = LG_AREA + 1, CUBIC_ANTIALIAS }; /* further values of the attribute `mode` */
 
@@ -263,6 +263,20 @@ static bool vjp_resample(lg__vjp *v)
         return (v->grad_in[0] = resampled(v->grad[0], &a)) != NULL;
 }
 
+/* Areas: means of windows or, in a larger image, elements that are repeated. */
+static bool form_area(lg__form *f, const resample_attributes *a)
+{
+        lg__form_add(f, "y = x");
+        for (int d = 0; d < 2; d++) {
+                const int64_t in = d ? a->w_in : a->h_in, out = d ? a->w_out : a->h_out;
+                if (in == out)
+                        continue;
+                lg__form_add(f, "; y = ");
+                lg__form_areas(f, "y", "ReduceMean", a->dim + d, in, out);
+        }
+        return true;
+}
+
 static bool form(lg__form *f, const lg__call *call)
 {
         static const char *const modes[] = {
@@ -282,6 +296,8 @@ static bool form(lg__form *f, const lg__call *call)
                 lg__form_add(f, "AveragePool(x, kernel_shape=(%lld %lld), strides=(%lld %lld))", h, w, h, w);
                 return true;
         }
+        if (a->mode == LG_AREA && !a->back)
+                return form_area(f, a);
         const bool scaled = a->h_scale != 0 || a->w_scale != 0;
         lg__form_add(f, scaled ? "Resize(x, , {f32" : "Resize(x, , , [");
         for (int i = 0; i < to.ndim; i++) {
@@ -292,7 +308,7 @@ static bool form(lg__form *f, const lg__call *call)
                         lg__form_add(f, "%lld ", (long long)to.size[i]);
         }
         lg__form_add(f, scaled ? "}, , " : "], ");
-        if (a->back || a->mode == LG_AREA)
+        if (a->back)
                 return false;
         lg__form_add(f, "%s'%s')", modes[a->mode],
                      a->mode == LG_NEAREST ? "asymmetric"

@@ -80,10 +80,27 @@ static bool form(lg__form *f, const lg__call *call)
 {
         const pad_attributes *a = call->attributes;
         const int ndim = call->in[0]->at.shape.ndim;
-        lg__form_add(f, "Pad(x, [");
-        for (int i = 0; i < 2 * ndim; i++)
-                lg__form_add(f, "%lld ", (long long)padding(i < ndim ? &a->before : &a->after, i % ndim, ndim));
-        lg__form_expand(f, call, "], {value})");
+        int64_t pads[2 * LG_MAX_DIMS];
+        bool grows = false, crops = false;
+        for (int i = 0; i < 2 * ndim; i++) {
+                pads[i] = padding(i < ndim ? &a->before : &a->after, i % ndim, ndim);
+                grows = grows || pads[i] > 0;
+                crops = crops || pads[i] < 0;
+        }
+        lg__form_add(f, grows ? "y = Pad(x, [" : "y = x");
+        for (int i = 0; i < 2 * ndim && grows; i++)
+                lg__form_add(f, "%lld ", (long long)(pads[i] > 0 ? pads[i] : 0));
+        if (grows)
+                lg__form_expand(f, call, "], {value})");
+        lg__form_add(f, crops ? "; y = Slice(y, [" : "");
+        for (int i = 0; i < 2 * ndim && crops; i++) {
+                lg__form_add(f, i == ndim ? "], [" : "");
+                if (i < ndim)
+                        lg__form_add(f, "%lld ", (long long)(pads[i] < 0 ? -pads[i] : 0));
+                else
+                        lg__form_add(f, "%lld ", (long long)(pads[i] < 0 ? pads[i] : INT64_MAX));
+        }
+        lg__form_add(f, crops ? "])" : "");
         return true;
 }
 

@@ -82,7 +82,26 @@ static bool rounds_down(const lg_conv_geometry *at, int d)
         return (at->in[d] + 2 * at->padding[d] - reach) / at->stride[d] + 1 == at->out[d];
 }
 
-/* Adaptive windows have a form if they are equal. ONNX's indices count through all images and channels. */
+void lg__form_areas(lg__form *f, const char *x, const char *reduce, int dim, int64_t in, int64_t out)
+{
+        lg__form_add(f, "Concat(");
+        for (int64_t i = 0; i < out && f->length < sizeof f->s; i++)
+                lg__form_add(f, "%s(Slice(%s, [%lld], [%lld], [%d]), [%d], keepdims=1), ", reduce, x,
+                             (long long)(i * in / out), (long long)(((i + 1) * in + out - 1) / out), dim, dim);
+        lg__form_add(f, "axis=%d)", dim);
+}
+
+/* Reduces windows that are not equal one by one. */
+static bool form_uneven(lg__form *f, const lg_conv_geometry *at, const char *reduce)
+{
+        lg__form_add(f, "h = ");
+        lg__form_areas(f, "x", reduce, 2, at->in[0], at->out[0]);
+        lg__form_add(f, "; y = ");
+        lg__form_areas(f, "h", reduce, 3, at->in[1], at->out[1]);
+        return true;
+}
+
+/* Adaptive windows become equal ones if they can. ONNX's indices count through all images and channels. */
 static bool form(lg__form *f, const lg__call *call)
 {
         const pool_attributes *a = call->attributes;
@@ -90,7 +109,8 @@ static bool form(lg__form *f, const lg__call *call)
         const bool max = call->op == LG__OP(max_pool2d);
         for (int d = 0; d < 2 && a->adaptive; d++) {
                 if (at.in[d] % at.out[d])
-                        return false;
+                        return (max || call->op == LG__OP(avg_pool2d)) &&
+                               form_uneven(f, &at, max ? "ReduceMax" : "ReduceMean");
                 at.kernel[d] = at.stride[d] = at.in[d] / at.out[d];
         }
         if (a->adaptive && at.out[0] == 1 && at.out[1] == 1 && !max) {

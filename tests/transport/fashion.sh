@@ -83,8 +83,8 @@ files()
         set -- --model mlp --epochs 3 --schedule none --ema 0.9
         alone "$@" --batch 20 --csv "$work/one.csv" --save "$work/one"
         tail -n 1 "$work/out" >"$work/last"
-        ranks 2 "$@" --batch 10 --save "$work/two" --steps 6 --csv "$work/two.csv" --keep-best "$work/best"
-        [ -s "$work/best" ] && [ -s "$work/two" ] || complain 'rank 0 has not written all files'
+        ranks 2 "$@" --batch 10 --save "$work/two" --steps 6 --csv "$work/two.csv" --keep-best "$work/best" --onnx "$work/net"
+        [ -s "$work/best" ] && [ -s "$work/two" ] && [ -s "$work/net" ] || complain 'rank 0 has not written all files'
         for n in 1 4; do
                 cp "$work/two" "$work/go"
                 cp "$work/two.csv" "$work/go.csv"

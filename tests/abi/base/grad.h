@@ -108,6 +108,7 @@
 #include "grad/group.h"
 #include "grad/parallel.h"
 #include "grad/parametrize.h"
+#include "grad/lora.h"
 
 /* Editors that know C, such as those with clangd, show each call with its arguments and options if this is defined. */
 #ifdef LG_DOCUMENTATION

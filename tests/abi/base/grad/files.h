@@ -152,6 +152,28 @@ typedef struct lg_text_options {
 LG_API LG_NEW lg_dataset *lg_dataset_text_with(lg_ctx *c, const char *path, int64_t length,
                                                const lg_text_options *options);
 
+typedef struct lg_tokens_options {
+        LG_OPTIONS_HEAD
+        int64_t bits LG_DEFAULT;       /* size of a token in a file without a header, 16 or 32; default 16 */
+        int64_t skip LG_DEFAULT;       /* bytes before the first token, such as a foreign header; default 0 */
+        int64_t stride LG_DEFAULT;     /* tokens from one sample to the next; default: length, so that none overlap */
+        int64_t vocabulary LG_DEFAULT; /* tokens must be less; default: not checked */
+        int64_t separator LG_DEFAULT;  /* the last token of each document; default: none; LG_ZERO_INT for token 0 */
+} lg_tokens_options;
+/* Makes a data set of a file of tokens, for a language model: "x" is `length` successive tokens as i64 (length), and
+ * "y" is the token that follows each of them, of the same shape. The file has unsigned little-endian tokens without a
+ * header, or is NumPy's npy file of one dimension and u1, u2, u4, u8, i4 or i8. It stays on disk and may be larger than
+ * memory. Samples may begin in one document and end in another. With .separator, they have two more fields of i64
+ * (length): "position" numbers the tokens of each document from 0, also at the start of a sample, and "document" the
+ * documents of the sample; a token after a separator begins a document. Tokens at the end that do not fill a sample are
+ * left out; at least one must be full (else LG_ERR_FORMAT). Reading a token that is negative or not less than
+ * .vocabulary is LG_ERR_FORMAT. lg_dataset_concat() joins several files.
+ * Example: lg_dataset_tokens(c, "train.bin", 1024, .vocabulary = 50257, .separator = 50256) */
+#define lg_dataset_tokens(...)                                                                                         \
+        LG_CALL3(lg_dataset_tokens_with, lg_tokens_options, lg_dataset_tokens_takes_c_path_length, V, V, I, __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_dataset_tokens_with(lg_ctx *c, const char *path, int64_t length,
+                                                 const lg_tokens_options *options);
+
 /* ---- tables ----
  *
  * lg_csv_open() reads a CSV file (RFC 4180), plain or compressed by gzip; the other functions convert its columns to

@@ -27,5 +27,28 @@ typedef struct lg_onnx_load_options {
         LG_CALL2(lg_onnx_load_with, lg_onnx_load_options, lg_onnx_load_takes_c_path, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_onnx_load_with(lg_ctx *c, const char *path, const lg_onnx_load_options *options);
 
+typedef struct lg_onnx_save_options {
+        LG_OPTIONS_HEAD
+        lg_ints_in symbolic LG_DEFAULT; /* dimensions of each input that may have any size; default LG_INTS(0) */
+        bool fixed LG_DEFAULT;          /* all sizes are those of the examples; default false */
+        lg_names_in inputs LG_DEFAULT;  /* names, one for each input; default "input", or "input_0", "input_1", ... */
+        lg_names_in outputs LG_DEFAULT; /* names, one for each result; default "output", or "output_0", ... */
+        int opset LG_DEFAULT;           /* version of the operators; default: the lowest that has those in use */
+        bool external LG_DEFAULT;       /* puts the tensors in the file path.data; default: only above 2 GB */
+} lg_onnx_save_options;
+/* Writes module m to an ONNX file, as what its forward computes in evaluation mode. Runs m on the example tensors
+ * `inputs`, which must be valid inputs and give the dtypes and fixed sizes, and again with other sizes of the symbolic
+ * dimensions. Of an input that lacks a symbolic dimension, all sizes are fixed; equal sizes of the same dimension of
+ * several inputs stay equal. Parameters and buffers have their names in the state of m; tensors that are neither inputs
+ * nor results of ops, such as masks, are constants in the file. The file is replaced only when it is complete.
+ *
+ * Fails with LG_ERR_STATE if m uses ops that have no form in ONNX, of which the message lists all, or reads values on
+ * the host, or computes numbers from a symbolic size in a way that is not a multiple of it; with LG_ERR_ARGUMENT if an
+ * operator in use is newer than .opset; with LG_ERR_IO if the file cannot be written. m is unchanged.
+ * Example: lg_onnx_save(net, "net.onnx", LG_LIST(x), .inputs = LG_NAMES("image")) */
+#define lg_onnx_save(...)                                                                                              \
+        LG_CALL3(lg_onnx_save_with, lg_onnx_save_options, lg_onnx_save_takes_m_path_inputs, V, V, V, __VA_ARGS__)
+LG_API bool lg_onnx_save_with(lg_module *m, const char *path, lg_list_in inputs, const lg_onnx_save_options *options);
+
 LG_END_C
 #endif

@@ -75,13 +75,14 @@ LG_API bool lg_copy_state(lg_module *to, lg_module *from);
 /* A file that is open, to list what is in it and to read single tensors. */
 typedef struct lg_weights lg_weights;
 
-/* Opens a file, reads its header and checks it. */
+/* Opens a safetensors file, reads its header and checks it; or, if its name ends in ".onnx", reads an ONNX file into
+ * memory, of which the tensors are the initialisers. */
 LG_API LG_NEW lg_weights *lg_weights_open(lg_ctx *c, const char *path);
 
 /* A tensor in a file. Its texts are valid until lg_weights_close(). */
 typedef struct lg_weight {
         const char *name;       /* as lg_weights_read() takes it */
-        const char *dtype_name; /* as the file has it: "F32", "I16" */
+        const char *dtype_name; /* as the file has it: "F32", "I16"; "int16" in ONNX files */
         lg_dtype dtype;         /* LG_DTYPE_NONE if libgrad has none for it; such tensors cannot be read */
         lg_shape shape;
         int64_t bytes; /* of its values */
@@ -97,7 +98,9 @@ LG_API bool lg_weights_at_with(const lg_weights *w, int64_t i, lg_weight *ret, s
 LG_API LG_NEW lg_tensor *lg_weights_read(lg_weights *w, const char *name);
 
 /* Sets *ret_key and *ret_value to the key and the value of entry number i, from 0, of the file's "__metadata__",
- * ordered by key. Both are valid until lg_weights_close(). Returns false, without an error, if there is none. */
+ * ordered by key. An ONNX file has "input NAME" and "output NAME" with dtype and shape ("float (batch, 3, 224, 224)"),
+ * "opset" and "producer". Both are valid until lg_weights_close(). Returns false, without an error, if there is none.
+ */
 LG_API bool lg_weights_metadata(const lg_weights *w, int64_t i, const char **ret_key, const char **ret_value);
 
 /* Closes the file. Tensors that were read from it stay. */
