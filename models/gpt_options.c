@@ -29,7 +29,14 @@ static const row rows[] = {
         {"eval", FILE_NAME, AT(test), 0, 0, "FILE", "prints loss and perplexity of such a file, after training"},
         {"prompt", TEXT, AT(prompt), 0, 0, "TEXT", "continues the text"},
         {"prompt-ids", TEXT, AT(ids), 0, 0, "NUMBERS", "continues these tokens, and prints tokens: \"15 4 1024\""},
-        {"out", FILE_NAME, AT(out), 0, 0, "FOLDER", "writes config.json and model.safetensors of the trained model"},
+        {"out", FILE_NAME, AT(out), 0, 0, "FOLDER",
+         "writes config.json and model.safetensors of the trained model;\nwith adapters, these alone, as PEFT does"},
+        {"lora", WHOLE, AT(lora), 1, 1 << 20, "RANK", "trains adapters of this rank alone, LoRA"},
+        {"lora-on", TEXT, AT(lora_on), 0, 0, "PATTERN",
+         "the linear layers that get adapters (GPT-2: *.c_attn, Llama:\n*.self_attn.*)"},
+        {"lora-alpha", NUMBER, AT(lora_alpha), 0, 0, "X", "the scale of adapters is X / RANK (16)"},
+        {"adapter", FILE_NAME, AT(adapter), 0, 0, "FOLDER", "reads adapters, in files of PEFT"},
+        {"merge", FLAG, AT(merge), 0, 0, NULL, "adds adapters to the weights before --out and --eval"},
         {"length", WHOLE, AT(length), 1, 1 << 24, "N", "tokens of a sample (256, or fewer if the model has fewer)"},
         {"batch", WHOLE, AT(run.batch), 1, 1000000, "N", "samples of a batch (8)"},
         {"accumulate", WHOLE, AT(accumulate), 1, 1000000, "N", "batches of a step, whose gradients are added (1)"},
@@ -124,6 +131,10 @@ static bool complete(gpt_options *o, const char *program)
                 return wrong(program, "--data trains, --eval tests, --prompt generates; see --help");
         if (o->from && o->model)
                 return wrong(program, "--from reads a model, --model makes a new one: one of them is possible");
+        if (o->lora && o->adapter)
+                return wrong(program, "--lora makes adapters, --adapter reads them: one of them is possible");
+        if ((o->lora_on && !o->lora) || (o->merge && !o->lora && !o->adapter))
+                return wrong(program, "--lora-on needs --lora RANK, and --merge needs --lora RANK or --adapter FOLDER");
         if (o->prompt && o->ids)
                 return wrong(program, "--prompt and --prompt-ids exclude each other");
         if (o->run.group && (o->prompt || o->ids))
@@ -142,6 +153,7 @@ parsed gpt_options_parse(int argc, char **argv, gpt_options *ret)
         struct option names[COUNT + 1] = {{NULL, 0, NULL, 0}};
         gpt_options o = {
                 .accumulate = 1, .warmup = -1, .weight_decay = 0.1, .clip = 1, .tokens = 100, .temperature = 1};
+        o.lora_alpha = 16;
         o.run = (options){.amp = "f32", .batch = 8, .steps = 100, .lr = 3e-4, .timeout = 300};
         o.top_p = 1;
         for (int i = 0; i < COUNT; i++)

@@ -8,6 +8,10 @@ typedef struct gpt_options {
         options run;                    /* those that it shares with fashion-mnist */
         const char *from, *model, *out; /* NULL: not given, as below */
         const char *test, *prompt, *ids;
+        const char *lora_on, *adapter;
+        int64_t lora; /* rank of new adapters; 0: none */
+        double lora_alpha;
+        bool merge;
         int64_t length; /* tokens of a sample; 0: not given */
         int64_t accumulate, warmup;
         double weight_decay, clip;

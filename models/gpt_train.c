@@ -28,6 +28,16 @@ static bool read_config(trainer *t)
         return t->g != NULL;
 }
 
+/* Makes or reads the adapters. */
+static bool make_adapters(const trainer *t)
+{
+        const gpt_options *o = t->o;
+        if (o->adapter)
+                return lg_lora_load(t->r.net, o->adapter);
+        const char *on = o->lora_on ? o->lora_on : t->g->o.llama ? "*.self_attn.*" : "*.c_attn";
+        return !o->lora || lg_lora(t->r.net, on, o->lora, .alpha = o->lora_alpha) > 0;
+}
+
 bool trainer_make(trainer *t)
 {
         const gpt_options *o = t->o;
@@ -43,7 +53,7 @@ bool trainer_make(trainer *t)
         if (t->length > t->g->o.positions)
                 return lg_set_error(c, LG_ERR_ARGUMENT, "--length %lld: the model has %lld positions",
                                     (long long)t->length, (long long)t->g->o.positions);
-        return lg_module_to(t->r.net, device);
+        return lg_module_to(t->r.net, device) && make_adapters(t);
 }
 
 /* Returns AdamW, with weight decay for weights but not for biases and norms. */

@@ -23,15 +23,24 @@ static int exit_code(const run *r)
         }
 }
 
+/* Writes the model, or its adapters alone. */
+static bool write_model(trainer *t)
+{
+        const gpt_options *o = t->o;
+        const bool ok = (o->lora || o->adapter) && !o->merge ? lg_lora_save(t->g->net, o->out, .base_model = o->from,
+                                                                            .fan_in_fan_out = !t->g->o.llama)
+                                                             : gpt_save(t->g, t->config, o->out);
+        t->r.unwritten = !ok;
+        return ok;
+}
+
 static void run_all(trainer *t, char *const *argv)
 {
         const gpt_options *o = t->o;
         if (!trainer_make(t) || (o->run.data && !trainer_train(t, argv)))
                 return;
-        if (o->out && ranks_first(&t->r) && !gpt_save(t->g, t->config, o->out)) {
-                t->r.unwritten = true;
+        if ((o->merge && !lg_lora_merge(t->g->net)) || (o->out && ranks_first(&t->r) && !write_model(t)))
                 return;
-        }
         if (o->test && !trainer_test(t))
                 return;
         if (o->prompt || o->ids)

@@ -67,6 +67,21 @@ near "$(number loss)" "$loss" 0.0001 || complain "--accumulate 2: $(cat "$work/o
 runs --log-steps 8 --eval "$work/text" --model llama-mini --amp bf16
 near "$(number loss)" "$loss" 0.02 || complain "--amp bf16: $(cat "$work/out"), not $loss"
 
+# Adapters alone are trained and written; read or added to the weights, they give the same loss.
+printf 'a green wall, a green wall, a green wall, a green wall\n' >"$work/wall"
+set -- --from "$work/model" --length 16 --batch 1 --threads 1 --quiet
+"$program" "$@" --eval "$work/wall" >"$work/out"
+before=$(number loss)
+"$program" "$@" --data "$work/wall" --steps 20 --lr 0.01 --lora 4 --out "$work/adapter" --eval "$work/wall" >"$work/out" 2>&1 || complain "--lora: $(cat "$work/out")"
+loss=$(number loss)
+awk -v a="$loss" -v b="$before" 'BEGIN { exit !(a > 0 && a < 0.8 * b) }' || complain "--lora: the loss was $before and is $loss"
+[ -s "$work/adapter/adapter_config.json" ] && [ ! -e "$work/adapter/model.safetensors" ] || complain "--lora --out writes other files than adapters"
+"$program" "$@" --adapter "$work/adapter" --eval "$work/wall" >"$work/out" 2>&1 || complain "--adapter: $(cat "$work/out")"
+[ "$(number loss)" = "$loss" ] || complain "--adapter: $(cat "$work/out"), not $loss"
+"$program" "$@" --adapter "$work/adapter" --merge --out "$work/merged" >"$work/out" 2>&1 || complain "--merge: $(cat "$work/out")"
+"$program" "$@" --from "$work/merged" --eval "$work/wall" >"$work/out"
+near "$(number loss)" "$loss" 0.00001 || complain "--merge: $(cat "$work/out"), not $loss"
+
 # A run that is saved, ended and resumed, again and again, ends with the file of one that was not.
 set -- --data "$work/text" --length 16 --batch 2 --accumulate 3 --steps 90 --threads 1 --seed 3 --quiet
 "$program" "$@" --save "$work/straight" >"$work/out" 2>"$work/err" || complain "--save: $(cat "$work/err")"
@@ -95,6 +110,9 @@ fails 2 'straight' "$@" --model llama-mini --resume "$work/straight"
 
 fails 2 'see --help'
 fails 2 'one of them is possible' --from "$work/model" --model gpt2 --eval "$work/text"
+fails 2 'one of them is possible' --lora 4 --adapter "$work/adapter" --eval "$work/text"
+fails 2 '--merge needs' --from "$work/model" --merge --out "$work/merged"
+fails 2 'no Linear' --from "$work/model" --lora 4 --lora-on '*.q_proj' --data "$work/text"
 fails 2 'exclude each other' --prompt a --prompt-ids 1
 fails 2 'needs no --group' --prompt a --group
 fails 2 'needs --save' --data "$work/text" --save-every 2
