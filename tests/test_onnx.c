@@ -180,41 +180,58 @@ static void put_attribute(lg__proto_out *o, const char *text)
         lg__proto_end(o, a);
 }
 
-/* Loads a model of one node, such as "Conv pads=1,1,": its operands have a letter each, or '-' where one is left out.
- */
-static lg_module *node_module(lg_ctx *c, const char *node, const char *operands, int results)
+/* Begins a model; returns its graph. */
+static int64_t begin_model(lg__proto_out *o)
+{
+        lg__proto_put_int(o, MODEL_IR_VERSION, 10);
+        const int64_t set = lg__proto_begin(o, MODEL_OPSET);
+        lg__proto_put_int(o, OPSET_VERSION, LG__ONNX_OPSET);
+        lg__proto_end(o, set);
+        return lg__proto_begin(o, MODEL_GRAPH);
+}
+
+/* Writes a node, such as "Conv pads=1,1,". Operands and results have a letter each, or '-' where one is left out. */
+static void put_node(lg__proto_out *o, const char *node, const char *operands, const char *results)
 {
         char text[256];
-        lg__proto_out o = {.ctx = c};
-        lg__proto_put_int(&o, MODEL_IR_VERSION, 10);
-        const int64_t set = lg__proto_begin(&o, MODEL_OPSET);
-        lg__proto_put_int(&o, OPSET_VERSION, LG__ONNX_OPSET);
-        lg__proto_end(&o, set);
-        const int64_t graph = lg__proto_begin(&o, MODEL_GRAPH), n = lg__proto_begin(&o, GRAPH_NODE);
+        const int64_t n = lg__proto_begin(o, GRAPH_NODE);
         for (const char *s = operands; *s; s++)
-                lg__proto_put_text(&o, NODE_INPUT, (char[]){*s == '-' ? '\0' : *s, '\0'});
-        for (int i = 0; i < results; i++)
-                lg__proto_put_text(&o, NODE_OUTPUT, (char[]){(char)('0' + i), '\0'});
+                lg__proto_put_text(o, NODE_INPUT, (char[]){*s == '-' ? '\0' : *s, '\0'});
+        for (const char *s = results; *s; s++)
+                lg__proto_put_text(o, NODE_OUTPUT, (char[]){*s, '\0'});
         snprintf(text, sizeof text, "%s", node);
-        lg__proto_put_text(&o, NODE_OP, strtok(text, " "));
+        lg__proto_put_text(o, NODE_OP, strtok(text, " "));
         for (const char *a; (a = strtok(NULL, " "));)
-                put_attribute(&o, a);
-        lg__proto_end(&o, n);
-        for (const char *s = operands; *s; s++)
+                put_attribute(o, a);
+        lg__proto_end(o, n);
+}
+
+/* Ends a model, which has an input or output for each letter, and loads it. */
+static lg_module *end_model(lg__proto_out *o, int64_t graph, const char *inputs, const char *outputs)
+{
+        for (const char *s = inputs; *s; s++)
                 if (*s != '-')
-                        put_info(&o, GRAPH_INPUT, (char[]){*s, '\0'});
-        for (int i = 0; i < results; i++)
-                put_info(&o, GRAPH_OUTPUT, (char[]){(char)('0' + i), '\0'});
-        lg__proto_end(&o, graph);
-        put_file(at("model.onnx"), o.data, (size_t)o.bytes);
-        lg__proto_free(&o);
-        return lg_onnx_load(c, at("model.onnx"));
+                        put_info(o, GRAPH_INPUT, (char[]){*s, '\0'});
+        for (const char *s = outputs; *s; s++)
+                put_info(o, GRAPH_OUTPUT, (char[]){*s, '\0'});
+        lg__proto_end(o, graph);
+        put_file(at("model.onnx"), o->data, (size_t)o->bytes);
+        lg__proto_free(o);
+        return lg_onnx_load(o->ctx, at("model.onnx"));
+}
+
+static lg_module *node_module(lg_ctx *c, const char *node, const char *operands)
+{
+        lg__proto_out o = {.ctx = c};
+        const int64_t graph = begin_model(&o);
+        put_node(&o, node, operands, "0");
+        return end_model(&o, graph, operands, "0");
 }
 
 /* Runs a node on operands, of which those left out are not in the list. Returns its first result, or NULL. */
 static lg_tensor *run_of(lg_ctx *c, const char *node, const char *operands, lg_list inputs)
 {
-        lg_module *m = node_module(c, node, operands, 1);
+        lg_module *m = node_module(c, node, operands);
         lg_outputs out;
         lg_tensor *in[9] = {NULL};
         for (int64_t i = 0; i < inputs.count; i++)
@@ -283,6 +300,68 @@ TEST_CASE(gradients_of_nodes)
         lg_tensor *image = lg_from(c, ((int64_t[]){2, 3, 4}), LG_SHAPE(3));
         check_node(c, "Col2Im strides=1,2,1 pads=0,0,0,1,0,0,", "abc", LG_LIST(drawn(c, LG_SHAPE(1, 16, 6))),
                    LG_LIST(image, lg_from(c, ((int64_t[]){2, 2, 2}), LG_SHAPE(3))));
+        lg_close(c);
+}
+
+/* Values that the package's tests do not have. */
+TEST_CASE(values_of_nodes)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_from(c, ((float[]){1, 2, 3, 4}), LG_SHAPE(1, 1, 4));
+        lg_tensor *y = run_of(c, "AveragePool kernel_shape=2, strides=2, dilations=2, ceil_mode=1", "a", LG_LIST(x));
+        assert_list(y, 1e-6, 2, 3); /* the last window has one element of x */
+        lg_close(c);
+}
+
+/* Runs a node that must fail with a message that begins with the operator's name and has this text. */
+static void refuse(lg_ctx *c, const char *text, const char *node, const char *operands, lg_list in)
+{
+        const lg_scope scope = lg_scope_begin(c);
+        assert_null(run_of(c, node, operands, in));
+        if (!lg_error(c) || strncmp(lg_error(c), node, strcspn(node, " ")) != 0 || !strstr(lg_error(c), text))
+                fail_msg("%s: %s", node, lg_error(c) ? lg_error(c) : "no error");
+        lg_clear_error(c);
+        lg_scope_end(c, scope);
+}
+
+TEST_CASE(operands_that_do_not_fit)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *a = lg_ones(c, LG_SHAPE(2, 3, 4)), *b = lg_ones(c, LG_SHAPE(2, 5, 4)),
+                  *one = lg_ones(c, LG_SHAPE(1));
+        lg_tensor *image = lg_ones(c, LG_SHAPE(2, 2, 3, 3)), *w = lg_ones(c, LG_SHAPE(1, 2, 2, 2));
+        lg_tensor *rois = lg_ones(c, LG_SHAPE(1, 4)), *two = lg_full(c, LG_SHAPE(1), 2, .dtype = LG_I64);
+        lg_tensor *minus = lg_full(c, LG_SHAPE(1), -1, .dtype = LG_I64);
+        refuse(c, "an update", "TensorScatter axis=1", "ab", LG_LIST(a, b));
+        refuse(c, "an update", "TensorScatter axis=0", "ab", LG_LIST(a, a));
+        refuse(c, "an update", "TensorScatter axis=1", "abc", LG_LIST(a, a, two));
+        refuse(c, "image 2 of 2", "RoiAlign", "abc", LG_LIST(image, rois, two));
+        refuse(c, "image -1 of 2", "RoiAlign", "abc", LG_LIST(image, rois, minus));
+        refuse(c, "an image", "RoiAlign", "abc", LG_LIST(a, rois, two));
+        refuse(c, "a result of 1 x 0", "RoiAlign output_width=0", "abc", LG_LIST(image, rois, two));
+        refuse(c, "a region", "RoiAlign", "abc",
+               LG_LIST(image, lg_full(c, LG_SHAPE(1, 4), INFINITY), lg_zeros(c, LG_SHAPE(1), .dtype = LG_I64)));
+        refuse(c, "boxes", "NonMaxSuppression", "ab", LG_LIST(a, b));
+        refuse(c, "update_rule", "LinearAttention kv_num_heads=1 q_num_heads=1", "abc", LG_LIST(a, a, a));
+        refuse(c, "update_rule", "LinearAttention kv_num_heads=1 q_num_heads=1 update_rule=linear", "abc-d",
+               LG_LIST(a, a, a, a));
+        refuse(c, "heads", "LinearAttention kv_num_heads=3 q_num_heads=3 update_rule=linear", "abc", LG_LIST(a, a, a));
+        refuse(c, "heads", "LinearAttention kv_num_heads=2 q_num_heads=1 update_rule=linear", "abc", LG_LIST(a, a, a));
+        refuse(c, "state", "LinearAttention kv_num_heads=1 q_num_heads=1 update_rule=linear", "abcd",
+               LG_LIST(a, a, a, image));
+        refuse(c, "state", "CausalConvWithState", "ab-c", LG_LIST(a, lg_ones(c, LG_SHAPE(3, 1, 2)), b));
+        refuse(c, "operands", "DeformConv", "abc", LG_LIST(image, w, lg_ones(c, LG_SHAPE(2, 7, 2, 2))));
+        refuse(c, "operands", "DeformConv group=2", "abc", LG_LIST(image, w, lg_ones(c, LG_SHAPE(2, 8, 2, 2))));
+        refuse(c, "sides", "Col2Im", "abc", LG_LIST(a, two, two));
+        refuse(c, "band 0", "MelWeightMatrix", "abcde",
+               LG_LIST(two, two, lg_full(c, LG_SHAPE_0D, 100), lg_zeros(c, LG_SHAPE_0D), lg_full(c, LG_SHAPE_0D, 900)));
+        refuse(c, "its size", "HannWindow", "a", LG_LIST(minus));
+        refuse(c, "its list", "TfIdfVectorizer ngram_counts=0, ngram_indexes=0, pool_int64s=1,2,", "a", LG_LIST(two));
+        refuse(c, "its list", "TfIdfVectorizer ngram_counts=0,3, ngram_indexes=0, pool_int64s=1,", "a", LG_LIST(two));
+        refuse(c, "as int64", "BitCast to=7", "a", LG_LIST(one));
+        refuse(c, "300 sizes", "Reshape", "ab", LG_LIST(a, lg_ones(c, LG_SHAPE(300), .dtype = LG_I64)));
+        refuse(c, "lacks the dtype", "Bernoulli dtype=3", "a", LG_LIST(one));
+        refuse(c, "shape", "RandomUniform", "", (lg_list){0, NULL});
         lg_close(c);
 }
 
@@ -396,6 +475,71 @@ TEST_CASE(tensors_without_a_module)
         put_file(at("model.onnx"), "\x08\x0a", 2);
         assert_null(lg_weights_open(c, at("model.onnx")));
         assert_error(c, LG_ERR_FORMAT, "this is no ONNX file");
+        lg_close(c);
+}
+
+/* Ends a model of an initialiser "t" of that type, whose raw bytes are written, and of a node that reads it. */
+static lg_module *tensor_module(lg__proto_out *o, int64_t graph, int64_t t, lg_dtype dtype, const void *raw,
+                                size_t bytes)
+{
+        lg__proto_put_int(o, TENSOR_DIMS, (int64_t)(bytes / lg_dtype_size(dtype)));
+        lg__proto_put_int(o, TENSOR_DTYPE, lg__onnx_type(dtype));
+        lg__proto_put_text(o, TENSOR_NAME, "t");
+        if (raw)
+                lg__proto_put_bytes(o, TENSOR_RAW, raw, bytes);
+        lg__proto_end(o, t);
+        put_node(o, "Identity", "t", "y");
+        return end_model(o, graph, "x", "y");
+}
+
+TEST_CASE(wrong_graphs_are_errors)
+{
+        lg_ctx *c = open_ctx();
+        lg__proto_out o = {.ctx = c};
+        int64_t graph = begin_model(&o);
+        put_node(&o, "Abs", "x", "y");
+        put_node(&o, "Neg", "x", "y");
+        assert_null(end_model(&o, graph, "x", "y"));
+        assert_error(c, LG_ERR_FORMAT, "computed twice");
+        o = (lg__proto_out){.ctx = c};
+        graph = begin_model(&o);
+        put_node(&o, "Abs", "z", "y");
+        put_node(&o, "Neg", "y", "z");
+        assert_null(end_model(&o, graph, "x", "y"));
+        assert_error(c, LG_ERR_FORMAT, "before a node computes it");
+        o = (lg__proto_out){.ctx = c};
+        graph = begin_model(&o);
+        assert_null(tensor_module(&o, graph, lg__proto_begin(&o, GRAPH_INITIALIZER), LG_BOOL, "\1\2", 2));
+        assert_error(c, LG_ERR_FORMAT, "neither 0 nor 1");
+        lg_close(c);
+}
+
+/* Elements beside the model are read from its folder and those below it alone. */
+TEST_CASE(external_data)
+{
+        static const char *const places[] = {"weights", "../weights", "a/../../weights", "..", "/etc/hosts", "none"};
+        lg_ctx *c = open_ctx();
+        put_file(at("weights"), (float[]){5, 6, 7}, 3 * sizeof(float));
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+                lg__proto_out o = {.ctx = c};
+                const int64_t graph = begin_model(&o), t = lg__proto_begin(&o, GRAPH_INITIALIZER);
+                static const char *const keys[] = {"location", "offset"};
+                const char *values[] = {places[i], "4"};
+                for (int k = 0; k < 2; k++) {
+                        const int64_t entry = lg__proto_begin(&o, TENSOR_EXTERNAL);
+                        lg__proto_put_text(&o, ENTRY_KEY, keys[k]);
+                        lg__proto_put_text(&o, ENTRY_VALUE, values[k]);
+                        lg__proto_end(&o, entry);
+                }
+                lg__proto_put_int(&o, TENSOR_LOCATION, 1);
+                lg_module *m = tensor_module(&o, graph, t, LG_F32, NULL, 2 * sizeof(float));
+                if (i == 0)
+                        assert_list(lg_forward(m, lg_ones(c, LG_SHAPE(1))), 0, 6, 7);
+                else if (i == 5)
+                        assert_error(c, LG_ERR_IO, "none");
+                else
+                        assert_error(c, LG_ERR_FORMAT, "must be in the model's folder");
+        }
         lg_close(c);
 }
 

@@ -114,6 +114,7 @@ TEST_CASE(wrong_uses)
         REFUSED(LG_ERR_ARGUMENT, "are called \"a\"", m, path, LG_LIST(x), .inputs = LG_NAMES("a"),
                 .outputs = LG_NAMES("a"));
         REFUSED(LG_ERR_ARGUMENT, "is empty", m, path, LG_LIST(x), .inputs = LG_NAMES(""));
+        REFUSED(LG_ERR_ARGUMENT, "is not UTF-8", m, path, LG_LIST(x), .inputs = LG_NAMES("a\xff"));
         assert_int_equal(count_files(false), 0);
         assert_true(lg_onnx_save(m, path, LG_LIST(none), .fixed = true));
         lg_close(other);

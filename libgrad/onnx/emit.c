@@ -315,6 +315,16 @@ static const char *planned_name(lg__onnx_emitter *e, const statement *all, int c
         return lg__onnx_new_name(e, operator, word_length(operator));
 }
 
+/* Returns whether results of the operator at s, but for the first, may be left out. */
+static bool has_optional_results(const char *s)
+{
+        static const char *const names[] = {"MaxPool(", "LSTM(", "GRU(", "RNN("};
+        bool has = false;
+        for (int i = 0; i < 4; i++)
+                has = has || !strncmp(s, names[i], strlen(names[i]));
+        return has;
+}
+
 static bool write_statement(lg__onnx_emitter *e, const statement *all, int count, int i)
 {
         const statement *t = &all[i];
@@ -327,7 +337,7 @@ static bool write_statement(lg__onnx_emitter *e, const statement *all, int count
                 results = 1;
         } else {
                 for (int k = 0; k < t->count; k++) {
-                        const bool need = needed(e, all, count, i, k);
+                        const bool need = needed(e, all, count, i, k) || !has_optional_results(p);
                         names[k] = need ? planned_name(e, all, count, i, k) : "";
                         if (!names[k])
                                 return false;

@@ -191,6 +191,12 @@ static bool set_names(lg__onnx_job *j, lg_names given, const char *otherwise, in
                         return false;
                 snprintf(text, 32, count > 1 ? "%s_%lld" : "%s", otherwise, (long long)i);
                 to[i] = given.count ? given.items[i] : text;
+                size_t at = 0;
+                for (int n = 1; to[i] && to[i][at] && n; at += (size_t)n)
+                        n = lg__utf8_length((lg__span){to[i] + at, strlen(to[i] + at)});
+                if (to[i] && to[i][at])
+                        return lg__fail(j->ctx, LG_ERR_ARGUMENT, OP ": the name of %s %lld is not UTF-8", otherwise,
+                                        (long long)i);
                 if (!to[i] || !*to[i])
                         return lg__fail(j->ctx, LG_ERR_ARGUMENT, OP ": the name of %s %lld is %s", otherwise,
                                         (long long)i, to[i] ? "empty" : "NULL");

@@ -81,10 +81,21 @@ static bool vjp_logcumsumexp(lg__vjp *v)
         return (v->grad_in[0] = t) != NULL;
 }
 
+/* Adds 16-bit floats in f32. */
+static bool form_logcumsumexp(lg__form *f, const lg__call *call)
+{
+        const bool narrow = lg__dtype_bytes(call->in[0]->at.dtype) == 2;
+        lg__form_add(f, narrow ? "w = Cast(x, to=f32); " : "w = x; ");
+        lg__form_expand(f, call,
+                        "m = ReduceMax(w, [dim], keepdims=1); "
+                        "y = Add(m, Log(CumSum(Exp(Sub(w, m)), <dim>, reverse=reverse)))");
+        if (narrow)
+                lg__form_add(f, "; y = CastLike(y, x)");
+        return true;
+}
+
 LG__DEFINE(logcumsumexp, LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
-           LG__HAS(cumsum), .infer = infer, .forward = forward, .vjp = vjp_logcumsumexp,
-           .onnx = "m = ReduceMax(x, [dim], keepdims=1); "
-                   "y = Add(m, Log(CumSum(Exp(Sub(x, m)), <dim>, reverse=reverse)))")
+           LG__HAS(cumsum), .infer = infer, .forward = forward, .vjp = vjp_logcumsumexp, .form = form_logcumsumexp)
 
 lg_tensor *lg_logcumsumexp(lg_tensor *x, int dim)
 {

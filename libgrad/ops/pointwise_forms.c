@@ -1,5 +1,6 @@
 /* pointwise_forms.c - the forms of elementwise ops in ONNX: written from the formulas of pointwise.def, unless an
  * operator of ONNX computes the whole. */
+#include <math.h>
 #include <string.h>
 #include "../../kernels/constants.h"
 #include "pointwise.h"
@@ -21,7 +22,7 @@
 #define ONNX_hardtanh ~, "Clip(x, {p0}, {p1})"
 #define ONNX_tanhshrink ~, "Sub(x, Tanh(x))"
 #define ONNX_isnan ~, "IsNaN(x)"
-#define ONNX_isinf ~, "IsInf(x)"
+#define ONNX_isinf ~, "Equal(Abs(x), {inf})"
 #define OPERATOR(name) SECOND(ONNX_##name, NULL, )
 #define SECOND(...) SECOND_OF(__VA_ARGS__)
 #define SECOND_OF(first, second, ...) second
@@ -150,6 +151,41 @@ static const char *for_whole(int id)
         }
 }
 
+/* Compares x with a number, by an operator "Greater(x, {p0})", where the number has to stay exact: 16-bit floats are
+ * compared in f32, whole numbers with the next whole number. */
+static void form_compare(lg__form *f, const lg__call *call, const char *text)
+{
+        const int id = call->op->pointwise;
+        const double v = ((const pointwise_attributes *)call->attributes)->p0;
+        const char *x = strchr(text, '('), *end = strrchr(text, '}');
+        while (x[1] != 'x')
+                x = strchr(x + 1, '(');
+        if (lg__dtype_float(call->in[0]->at.dtype))
+                lg__form_add(f, "%.*sCast(x, to=f32), Squeeze({f32 %.17g})%s", (int)(x + 1 - text), text, v, end + 1);
+        else if (id == LG_PW_eq_scalar || id == LG_PW_ne_scalar)
+                lg__form_add(f, id == LG_PW_eq_scalar ? "Less(x, x)" : "Equal(x, x)");
+        else
+                lg__form_add(f, "%.*sx, {%.17g%s", (int)(x + 1 - text), text,
+                             id == LG_PW_lt_scalar || id == LG_PW_ge_scalar ? ceil(v) : floor(v), end);
+}
+
+static bool compares_inexactly(const lg__call *call)
+{
+        const lg_dtype dtype = call->in[0]->at.dtype;
+        const double v = ((const pointwise_attributes *)call->attributes)->p0;
+        switch (call->op->pointwise) {
+        case LG_PW_eq_scalar:
+        case LG_PW_ne_scalar:
+        case LG_PW_lt_scalar:
+        case LG_PW_le_scalar:
+        case LG_PW_gt_scalar:
+        case LG_PW_ge_scalar:
+                return lg__dtype_float(dtype) ? lg__dtype_bytes(dtype) == 2 : floor(v) != v;
+        default:
+                return false;
+        }
+}
+
 bool lg__pointwise_form(lg__form *f, const lg__call *call)
 {
         const int id = call->op->pointwise;
@@ -161,6 +197,9 @@ bool lg__pointwise_form(lg__form *f, const lg__call *call)
         text = text ? text : t->operator? t->operator: t->formula;
         if (!text || strchr(text, '?'))
                 return false;
-        lg__form_expand(f, call, text);
+        if (compares_inexactly(call))
+                form_compare(f, call, text);
+        else
+                lg__form_expand(f, call, text);
         return true;
 }

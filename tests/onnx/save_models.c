@@ -1,8 +1,10 @@
-/* save_models.c - saves every module as an ONNX file, with inputs and outputs: save_models FOLDER DTYPE [PATTERN]
+/* save_models.c - saves every module and op as an ONNX file, with inputs and outputs: save_models FOLDER DTYPE
+ * [PATTERN]
  *
  * Of each case, FOLDER/NAME gets model.onnx and, for batches b of 2 and 5, in_b_0.npy, ... and out_b_0.npy, ... (bf16
  * as f32). A line is printed for each: "saved NAME", "refused NAME: message", or "differs NAME: message" if the file,
- * read again by lg_onnx_load(), gives other outputs. DTYPE is f32, f16 or bf16. */
+ * read again by lg_onnx_load(), gives other outputs. The ops are those of calls.h, with names op_X and batches of 2.
+ * DTYPE is f32, f16 or bf16. */
 #include <fnmatch.h>
 #include <grad.h>
 #include <math.h>
@@ -10,10 +12,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "../../models/models.h"
+#include "../calls.h"
 
 typedef struct table {
         lg_ctx *c;
         const char *folder, *pattern, *name; /* name: of the case */
+        const large_call *call;              /* NULL: a module */
         lg_dtype dtype;
         int wrong;
 } table;
@@ -26,6 +30,8 @@ typedef struct table {
 static int make_inputs(const table *s, const char *text, int64_t batch, lg_tensor **ret)
 {
         int count = 0;
+        for (; s->call && count < operands_of(s->call); count++)
+                ret[count] = draw_operand(s->c, s->call, count, s->dtype);
         for (const char *at = text; at && *text; at = strchr(at, ';'), at += at != NULL) {
                 const char kind = *at >= 'a' && *at <= 'z' && *at != 'n' ? *at : 0;
                 const int most = kind ? atoi(at + 1) : 0;
@@ -525,6 +531,25 @@ static void networks(table *s)
         CASE("parametrized", "n,6", parametrized(lg_nn_linear(c, 6, 5), lg_nn_tanh(c)));
 }
 
+/* ---- ops ---- */
+
+static lg_tensor *run_call(lg_module *m, lg_list in, void *user)
+{
+        lg_seed(lg_module_ctx(m), 1); /* of indices that the call draws */
+        return (*(const large_call **)user)->run(lg_module_ctx(m), in.items);
+}
+
+static void ops(table *s, const large_call *calls, size_t count)
+{
+        for (size_t i = 0; i < count; i++) {
+                char name[80];
+                snprintf(name, sizeof name, "op_%s", calls[i].name);
+                s->call = &calls[i];
+                CASE(name, "", lg_nn_module(s->c, "Call", .forward = run_call, .user = &s->call));
+        }
+        s->call = NULL;
+}
+
 int main(int argc, char **argv)
 {
         if (argc < 3 || argc > 4)
@@ -541,6 +566,8 @@ int main(int argc, char **argv)
         recurrent(&s);
         attention(&s);
         networks(&s);
+        ops(&s, elementwise_calls, sizeof elementwise_calls / sizeof *elementwise_calls);
+        ops(&s, large_calls, sizeof large_calls / sizeof *large_calls);
         lg_close(s.c);
         return s.wrong != 0;
 }
