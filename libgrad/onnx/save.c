@@ -21,6 +21,10 @@ static bool check(const lg__onnx_job *j)
                     !lg__check(j->inputs.items[i], OP, "an input"))
                         return false;
         }
+        if (!lg__list_ok(c, OP, j->options.symbolic.count, j->options.symbolic.items) ||
+            !lg__list_ok(c, OP, j->options.inputs.count, j->options.inputs.items) ||
+            !lg__list_ok(c, OP, j->options.outputs.count, j->options.outputs.items))
+                return false;
         return j->options.opset == 0 || (j->options.opset >= 13 && j->options.opset <= LG__ONNX_OPSET) ||
                lg__fail(c, LG_ERR_ARGUMENT, OP ": opset %d; 13 to %d are possible", j->options.opset, LG__ONNX_OPSET);
 }
