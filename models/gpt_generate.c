@@ -43,15 +43,18 @@ bool trainer_generate(trainer *t)
                 const int64_t token = draw(t, logits);
                 lg_fill_(lg_slice(tokens, 0, n, n + 1), (double)token);
                 lg_scope_end(c, scope);
-                if (!lg_error(c)) {
+                if (!lg_error(c) && text_ends(t, token))
+                        break;
+                if (!lg_error(c))
                         text_print(t, token);
-                        fflush(stdout);
-                }
+                fflush(stdout);
         }
         gpt_set_cache(t->g, 0);
         lg_scope_end(c, all);
-        if (!lg_error(c))
+        if (!lg_error(c)) {
+                text_print(t, -1);
                 putchar('\n');
+        }
         run_flush(&t->r, stdout, "the standard output");
         if (!lg_error(c) && !t->o->run.quiet)
                 fprintf(stderr, "%.1f tokens/s\n", (double)t->o->tokens / (seconds() - start));

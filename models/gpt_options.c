@@ -37,6 +37,9 @@ static const row rows[] = {
         {"lora-alpha", NUMBER, AT(lora_alpha), 0, 0, "X", "the scale of adapters is X / RANK (16)"},
         {"adapter", FILE_NAME, AT(adapter), 0, 0, "FOLDER", "reads adapters, in files of PEFT"},
         {"merge", FLAG, AT(merge), 0, 0, NULL, "adds adapters to the weights before --out and --eval"},
+        {"tokenizer", FILE_NAME, AT(tokenizer), 0, 0, "FILE",
+         "tokenizer.json, vocab.json or a folder that has one of them (that\nof --from); a new model without it reads "
+         "bytes"},
         {"length", WHOLE, AT(length), 1, 1 << 24, "N", "tokens of a sample (256, or fewer if the model has fewer)"},
         {"batch", WHOLE, AT(run.batch), 1, 1000000, "N", "samples of a batch (8)"},
         {"accumulate", WHOLE, AT(accumulate), 1, 1000000, "N", "batches of a step, whose gradients are added (1)"},

@@ -5,8 +5,8 @@
 #include "options.h"
 
 typedef struct gpt_options {
-        options run;                    /* those that it shares with fashion-mnist */
-        const char *from, *model, *out; /* NULL: not given, as below */
+        options run;                                /* those that it shares with fashion-mnist */
+        const char *from, *model, *tokenizer, *out; /* NULL: not given, as below */
         const char *test, *prompt, *ids;
         const char *lora_on, *adapter;
         int64_t lora; /* rank of new adapters; 0: none */

@@ -19,7 +19,8 @@ static bool read_config(trainer *t)
                         return lg_set_error(c, LG_ERR_ARGUMENT, "--from: the name is too long");
                 t->config = gpt_read_text(c, path);
         } else {
-                t->config = gpt_config_text(c, t->o->model ? t->o->model : "gpt2-mini", 256);
+                t->config = gpt_config_text(c, t->o->model ? t->o->model : "gpt2-mini",
+                                            t->tokenizer ? lg_tokenizer_size(t->tokenizer) : 256);
         }
         gpt_config config;
         if (!t->config || !gpt_config_parse(c, t->config, path, &config))
@@ -44,7 +45,7 @@ bool trainer_make(trainer *t)
         lg_ctx *c = t->r.c;
         t->r.amp = strcmp(o->run.amp, "bf16") ? LG_F32 : LG_BF16;
         const lg_device device = ranks_open(&t->r);
-        if (lg_error(c) || !read_config(t) || (o->from && !gpt_load(t->g, o->from)))
+        if (lg_error(c) || !text_open(t) || !read_config(t) || (o->from && !gpt_load(t->g, o->from)))
                 return false;
         t->g->recompute = o->recompute;
         t->r.net = t->g->net;

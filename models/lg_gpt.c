@@ -27,9 +27,10 @@ static int exit_code(const run *r)
 static bool write_model(trainer *t)
 {
         const gpt_options *o = t->o;
-        const bool ok = (o->lora || o->adapter) && !o->merge ? lg_lora_save(t->g->net, o->out, .base_model = o->from,
-                                                                            .fan_in_fan_out = !t->g->o.llama)
-                                                             : gpt_save(t->g, t->config, o->out);
+        const bool ok =
+                (o->lora || o->adapter) && !o->merge
+                        ? lg_lora_save(t->g->net, o->out, .base_model = o->from, .fan_in_fan_out = !t->g->o.llama)
+                        : gpt_save(t->g, t->config, o->out) && text_copy_tokenizer(t, o->out);
         t->r.unwritten = !ok;
         return ok;
 }

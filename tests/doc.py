@@ -30,12 +30,17 @@ def letters(text):
     return ''.join(text.split())
 
 
+def found(pattern, text):
+    """What a pattern finds, with what stands before it."""
+    return [text[max(0, match.start() - 60):match.end()] for match in re.finditer(pattern, text)]
+
+
 def shown(path):
     """The letters that a reader of a page sees, with code between backquotes."""
     text = re.sub(r'<script.*?</script>', '', open(path, encoding='utf-8').read(), flags=re.S)
-    wrong.extend(f'{path}: a description ends within a sentence: {line}' for line in re.findall(r'.*\bal\.?\s*<', text))
+    wrong.extend(f'{path}: a description ends within a sentence: {line}' for line in found(r'\bal\.?\s*<', text))
     text = html.unescape(re.sub(r'<[^>]*>', '', re.sub(r'</?code>', '`', text)))
-    wrong.extend(f'{path}: an entity: {line}' for line in re.findall(r'.*&#?\w+;.*', text))
+    wrong.extend(f'{path}: an entity: {line}' for line in found(r'&#?\w+;', text))
     return letters(text)
 
 

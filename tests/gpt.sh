@@ -67,6 +67,38 @@ near "$(number loss)" "$loss" 0.0001 || complain "--accumulate 2: $(cat "$work/o
 runs --log-steps 8 --eval "$work/text" --model llama-mini --amp bf16
 near "$(number loss)" "$loss" 0.02 || complain "--amp bf16: $(cat "$work/out"), not $loss"
 
+# A tokenizer of 15 tokens, as GPT-2's files have it, which --out copies. The words of a text follow from each other.
+tokenized()
+{
+        mkdir "$work/words"
+        echo '{"g":0,"r":1,"e":2,"n":3,"w":4,"a":5,"l":6,"\u0120":7,"gr":8,"ee":9,"gree":10,"green":11,"\u0120wa":12,"\u0120w":13,"<|endoftext|>":14}' >"$work/words/vocab.json"
+        printf '#version: 0.2\ng r\ne e\ngr ee\ngree n\n\304\240 w\n\304\240w a\n' >"$work/words/merges.txt"
+        i=0
+        while [ $i -lt 200 ]; do
+                printf 'green wall '
+                i=$((i + 1))
+        done >"$work/walls"
+        runs --data "$work/walls" --tokenizer "$work/words" --steps 150 --lr 0.01 --out "$work/words.model"
+        grep -q '"vocab_size": 15,' "$work/words.model/config.json" || complain "--tokenizer: the model has not its 15 tokens"
+        cmp -s "$work/words/merges.txt" "$work/words.model/merges.txt" || complain "--out does not copy the tokenizer"
+        "$program" --from "$work/words.model" --prompt 'green wa' --tokens 4 --temperature 0 --threads 1 --quiet >"$work/out" 2>&1
+        [ "$(cat "$work/out")" = 'green wall green' ] || complain "--prompt by a tokenizer: $(cat "$work/out")"
+        "$program" --from "$work/words.model" --prompt-ids '11 12' --tokens 4 --temperature 0 --threads 1 --quiet >"$work/out" 2>&1
+        [ "$(cat "$work/out")" = '6 6 7 11 ' ] || complain "--prompt-ids: $(cat "$work/out")"
+        [ -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'lg-gpt-*' -newer "$work/walls")" ] || complain "a temporary file is left"
+        mkdir "$work/more" "$work/bare"
+        cp "$work/words/merges.txt" "$work/more"
+        sed 's/}/,"x":15}/' "$work/words/vocab.json" >"$work/more/vocab.json"
+        fails 2 'the tokenizer has 16 tokens, the model only 15' --from "$work/words.model" --tokenizer "$work/more" --eval "$work/walls"
+        cp "$work/words.model/config.json" "$work/words.model/model.safetensors" "$work/bare"
+        fails 2 'which needs a tokenizer' --from "$work/bare" --eval "$work/walls"
+}
+if "$program" --data "$work/text" --tokenizer "$work" 2>&1 | grep -q 'without PCRE2'; then
+        echo 'without PCRE2 there are no tokenizers: not tested'
+else
+        tokenized
+fi
+
 # Adapters alone are trained and written; read or added to the weights, they give the same loss.
 printf 'a green wall, a green wall, a green wall, a green wall\n' >"$work/wall"
 set -- --from "$work/model" --length 16 --batch 1 --threads 1 --quiet

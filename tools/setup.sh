@@ -59,7 +59,7 @@ mpi_packages=(openmpi-bin libopenmpi-dev)
 pack_packages=(gcc binutils libcmocka-dev zlib1g-dev dataset-fashion-mnist)
 test_packages=("${train_packages[@]}" g++ libcmocka-dev doxygen \
         libopenmpi-dev openmpi-bin libmpich-dev mpich \
-        libzip-dev libbz2-dev libssl-dev) # the last two are needed to link libzip statically
+        libpcre2-dev libutf8proc-dev libzip-dev libbz2-dev libssl-dev) # the last two are needed to link libzip statically
 
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
 

@@ -25,7 +25,7 @@ OTHERS = {
     'calls_train.c': 'lg_scaler_scale',
     'calls_group.c': 'lg_all_reduce_with lg_all_gather lg_reduce_scatter_with lg_broadcast lg_send lg_receive',
     'calls_dlpack.c': 'lg_from_dlpack',
-    'other fuzzers': 'lg_read_npy lg_read_npz lg_read_png_with lg_read_idx lg_csv_numbers_with lg_csv_integers_with lg_csv_categories_with '
+    'other fuzzers': 'lg_read_npy lg_read_npz lg_read_png_with lg_read_idx lg_csv_numbers_with lg_csv_integers_with lg_csv_categories_with lg_tokenizer_encode_with '
                      'lg_weights_read',
 }
 # Functions whose operands fit together so seldom that they have calls by hand, too.

@@ -17,7 +17,7 @@ OBJECTS = {
     'lg_ctx *': 'g->c', 'lg_tensor *': 'g->x', 'lg_module *': 'g->net', 'lg_optimizer *': 'g->opt', 'lg_scheduler *': 'g->schedule',
     'lg_ema *': 'g->ema', 'lg_scaler *': 'g->scaler', 'lg_dataset *': 'g->data', 'lg_loader *': 'g->loader', 'lg_collate *': 'g->collate',
     'lg_transform *': 'g->transform', 'lg_checkpoint *': 'g->checkpoint', 'lg_weights *': 'g->weights', 'lg_csv *': 'g->csv',
-    'lg_group *': 'g->group', 'lg_kv_cache *': 'g->cache', 'lg_list': 'LG_LIST(g->x)', 'lg_tensor *const *': '(lg_tensor *[]){g->x, LG_END}',
+    'lg_group *': 'g->group', 'lg_kv_cache *': 'g->cache', 'lg_tokenizer *': 'g->tokenizer', 'lg_list': 'LG_LIST(g->x)', 'lg_tensor *const *': '(lg_tensor *[]){g->x, LG_END}',
     'lg_dataset *const *': '(lg_dataset *[]){g->data, LG_END}', 'lg_transform *const *': '(lg_transform *[]){g->transform, LG_END}',
     'lg_module *const *': '(lg_module *[]){g->part, LG_END}', 'lg_scheduler *const *': '(lg_scheduler *[]){g->schedule, LG_END}',
 }
@@ -29,7 +29,7 @@ OTHERS = {
     'lg_device_info_t *': 'g->memory', 'lg_outputs *': 'g->memory', 'lg_weight *': 'g->memory', 'lg_batch *': 'g->memory',
     'lg_message_fn *': 'on_message', 'lg_hook_fn *': 'on_hook', 'lg_tensor_fn *': 'on_parameter', 'lg_lambda_fn *': 'on_lambda',
     'lg_trace_fn *': 'on_trace', 'lg_sample_fn *': 'on_sample', 'lg_collate_fn *': 'on_collate', 'lg_transform_fn *': 'on_transform',
-    'lg_function *': 'on_check', 'lg_closure_fn *': 'on_closure', 'lg_names': 'LG_NAMES("x")', 'lg_ints': 'LG_INTS(1)', 'lg_numbers': 'LG_NUMBERS(1)',
+    'lg_function *': 'on_check', 'lg_closure_fn *': 'on_closure', 'lg_text_stream *': 'g->memory', 'lg_names': 'LG_NAMES("x")', 'lg_ints': 'LG_INTS(1)', 'lg_numbers': 'LG_NUMBERS(1)',
 }
 VALUES = {
     'lg_dist': 'lg_dist_normal(g->x, g->x)',
@@ -48,7 +48,7 @@ SPECIAL = {
     'lg_read.bytes': '24', 'lg_write.bytes': '24', 'lg_weights_metadata.i': '0', 'lg_weights_at_with.i': '0', 'lg_grad_with.outputs': 'LG_LIST(lg_sum(lg_forward(g->net, g->x)))',
     'lg_grad_with.inputs': 'lg_parameters(g->net)', 'lg_forward_params_list.params': 'lg_parameters(g->net)',
     'lg_run_attention_with.m': 'g->attention', 'lg_run_encoder_with.m': 'g->encoder', 'lg_run_decoder_with.m': 'g->decoder',
-    'lg_run_transformer_with.m': 'g->transformer', 'lg_kv_cache_new_with.m': 'g->attention',
+    'lg_run_transformer_with.m': 'g->transformer', 'lg_tokenizer_decode_with.ids': 'g->index', 'lg_tokenizer_next.id': '0', 'lg_kv_cache_new_with.m': 'g->attention',
     'lg_loader_open_with.data': 'g->data', 'lg_system_free.p': 'NULL', 'lg_child.index': '0', 'lg_trace_print.user': 'g->file',
 }
 # Lists that say more than they have; LG_ERR_ARGUMENT as NULL is.
@@ -78,6 +78,7 @@ ENTRIES = {'lg_grad_options.grads', 'lg_module_print_options.inputs'}
 NOT_ZERO = {
     'lg_open_with', 'lg_error', 'lg_error_code_of', 'lg_system_alloc', 'lg_memory_stats_with', 'lg_try_cuda', 'lg_try_all_cuda', 'lg_size_of', 'lg_item',
     'lg_print', 'lg_param_group_lr', 'lg_lr', 'lg_clip_grad_norm_with', 'lg_scaler_scale_of', 'lg_group_size', 'lg_group_transport',
+    'lg_tokenizer_id', 'lg_tokenizer_bos', 'lg_tokenizer_eos',
 }
 
 

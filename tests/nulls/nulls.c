@@ -19,6 +19,7 @@ typedef struct given {
         lg_tensor *x, *labels, *index, *mask, *picture, *row;
         lg_module *net, *part, *attention, *encoder, *decoder, *transformer;
         lg_kv_cache *cache;
+        lg_tokenizer *tokenizer;
         lg_optimizer *opt;
         lg_scheduler *schedule;
         lg_ema *ema;
@@ -174,6 +175,7 @@ static given begin(void)
         g.decoder = lg_nn_transformer_decoder_layer(c, 3, 1, .feedforward = 4);
         g.transformer = lg_nn_transformer(c, 3, 1, .feedforward = 4, .encoder_layers = 1, .decoder_layers = 1);
         g.cache = lg_kv_cache_new(g.attention, 3, 4);
+        g.tokenizer = lg_tokenizer_open(c, "nulls.json");
         g.opt = lg_sgd(c, lg_parameters(g.net), 0.1);
         g.schedule = lg_exponential_lr(g.opt, 0.9);
         g.ema = lg_ema_new(g.net, 0.9);
@@ -210,13 +212,18 @@ static void make_calls(int functions_count)
                 }
 }
 
+static const char tokenizer[] =
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"x\":0},\"merges\":[]},"
+        "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}}";
+
 static bool write_files(void)
 {
         lg_ctx *c = lg_open(.threads = 1);
         lg_checkpoint *k = lg_checkpoint_new(c);
-        FILE *f = fopen("nulls.csv", "w");
-        bool ok = f && fputs("x\n1\n2\n", f) >= 0 && !fclose(f) &&
-                  lg_checkpoint_add(k, "model", lg_nn_linear(c, 3, 3)) && lg_checkpoint_save(k, "nulls.safetensors");
+        FILE *f = fopen("nulls.csv", "w"), *json = fopen("nulls.json", "w");
+        bool ok = f && fputs("x\n1\n2\n", f) >= 0 && !fclose(f) && json && fputs(tokenizer, json) >= 0 &&
+                  !fclose(json) && lg_checkpoint_add(k, "model", lg_nn_linear(c, 3, 3)) &&
+                  lg_checkpoint_save(k, "nulls.safetensors");
         lg_close(c);
         return ok;
 }
@@ -243,7 +250,7 @@ int main(void)
                 }
         }
         unlink("x"); /* which a call may have written */
-        if (unlink("nulls.csv") || unlink("nulls.safetensors") || chdir("..") || rmdir(folder))
+        if (unlink("nulls.csv") || unlink("nulls.json") || unlink("nulls.safetensors") || chdir("..") || rmdir(folder))
                 printf("files are left in %s\n", folder);
         printf("%d functions, %d failures\n", count, progress->failures);
         return progress->failures != 0;
