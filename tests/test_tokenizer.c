@@ -162,6 +162,15 @@ TEST_CASE(vocab_and_merges)
         put("tokenizer/tokenizer_config.json", config, sizeof config - 1);
         t = lg_tokenizer_open(c, "tokenizer/vocab.json");
         assert_true(lg_tokenizer_bos(t) == 0 && lg_tokenizer_eos(t) == 2);
+        int64_t ids[8], count = 0;
+        put("tokenizer/text", "ab a", 4);
+        assert_true(lg_tokenizer_encode_file(t, "tokenizer/text", "tokenizer/ids", .add_eos = true, .bits = 32,
+                                             .tokens = &count));
+        assert_int_equal(count, 4);
+        assert_int_equal(read_tokens("tokenizer/ids", ids, 8), 8); /* halves of 32 bits */
+        assert_true(ids[0] == 2 && ids[2] == 4 && ids[4] == 0 && ids[6] == 2 && ids[7] == 0);
+        unlink("tokenizer/text");
+        unlink("tokenizer/ids");
         put("tokenizer/tokenizer_config.json", "{", 1);
         assert_null(lg_tokenizer_open(c, "tokenizer/"));
         assert_error(c, LG_ERR_FORMAT, "tokenizer/tokenizer_config.json\": at byte 1");
@@ -409,6 +418,8 @@ TEST_CASE_WITH(limits_of_expressions, begin, end)
 {
         static const char json[] =
                 PARTS("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?:(?:a|aa)+)+b\"},\"behavior\":\"Isolated\"},");
+        static const char looks_back[] =
+                PARTS("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?<=a)b\"},\"behavior\":\"Isolated\"},");
         lg_ctx *c = open_ctx();
         put(path, json, sizeof json - 1);
         lg_tokenizer *t = lg_tokenizer_open(c, path);
@@ -416,6 +427,11 @@ TEST_CASE_WITH(limits_of_expressions, begin, end)
         assert_null(lg_tokenizer_encode(t, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaacb"));
         assert_error(c, LG_ERR_STATE, "takes too long or too much memory on this text");
         assert_int_equal(lg_numel(lg_tokenizer_encode(t, "ab")), 1);
+        put(path, looks_back, sizeof looks_back - 1);
+        t = lg_tokenizer_open(c, path);
+        assert_list(lg_tokenizer_encode(t, "abb"), 0, 0, 1, 1);
+        assert_false(lg_tokenizer_encode_file(t, path, "tokenizer.out"));
+        assert_error(c, LG_ERR_STATE, "a regular expression of the tokenizer looks back");
         lg_close(c);
 }
 

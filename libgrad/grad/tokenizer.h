@@ -83,8 +83,8 @@ typedef struct lg_tokenizer_encode_file_options {
  * memory at a time. The text may be compressed by gzip, if libgrad was built with zlib. It is normalised before added
  * tokens are found. An existing file is replaced only when the new one is whole. Fails with LG_ERR_IO, with
  * LG_ERR_STATE as lg_tokenizer_encode() and if the file's regular expressions look back, and with LG_ERR_ARGUMENT if an
- * id does not fit .bits or there is no eos. Example: lg_tokenizer_encode_file(t, "book.txt", "book.bin", .add_eos =
- * true) */
+ * id does not fit .bits or there is no eos.
+ * Example: lg_tokenizer_encode_file(t, "book.txt", "book.bin", .add_eos = true) */
 #define lg_tokenizer_encode_file(...)                                                                                  \
         LG_CALL3(lg_tokenizer_encode_file_with, lg_tokenizer_encode_file_options,                                      \
                  lg_tokenizer_encode_file_takes_t_from_to, V, V, V, __VA_ARGS__)
@@ -117,7 +117,8 @@ typedef struct lg_text_stream {
 /* Returns the text that one more id adds, as whole UTF-8 characters, followed by a NUL: "" if the id only begins a
  * character. Bytes that cannot become a character are U+FFFD. An id of -1 ends the text and returns what is left. The
  * text belongs to the tokenizer until its next call of lg_tokenizer_decode() or lg_tokenizer_next(). An id without a
- * token is LG_ERR_ARGUMENT. Example: fputs(lg_tokenizer_next(t, &stream, id), stdout); */
+ * token is LG_ERR_ARGUMENT.
+ * Example: fputs(lg_tokenizer_next(t, &stream, id), stdout); */
 LG_API const char *lg_tokenizer_next(lg_tokenizer *t, lg_text_stream *stream, int64_t id);
 
 LG_END_C

@@ -186,6 +186,8 @@ bool lg__bpe_encode(lg_tokenizer *t, const char *op, const char *s, int64_t byte
 {
         if (bytes < 1 || bytes > LG__WORD_BYTES)
                 return bytes < 1 || encode_new(t, op, s, bytes, ids);
+        if (!t->words && !(t->words = lg__alloc(t->object.ctx, (size_t)LG__WORDS * sizeof *t->words)))
+                return false;
         lg__word *w = &t->words[hash_of(s, (size_t)bytes) & (uint64_t)(LG__WORDS - 1)];
         if (w->bytes == bytes && !memcmp(w->s, s, (size_t)bytes)) {
                 for (int i = 0; i < w->count; i++)

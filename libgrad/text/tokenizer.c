@@ -58,7 +58,7 @@ static void destroy(lg__object *o)
         lg__free(c, t->tokens, (size_t)t->size * sizeof *t->tokens);
         lg__free(c, t->map, (size_t)t->map_size * sizeof *t->map);
         lg__free(c, t->merges, (size_t)t->merges_size * sizeof *t->merges);
-        lg__free(c, t->words, (size_t)LG__WORDS * sizeof *t->words);
+        lg__free(c, t->words, t->words ? (size_t)LG__WORDS * sizeof *t->words : 0);
 }
 
 static const lg__type type = {.destroy = destroy};
@@ -70,10 +70,7 @@ lg_tokenizer *lg_tokenizer_open(lg_ctx *c, const char *path)
         if (!path)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_tokenizer_open: the path is NULL");
         lg_tokenizer *t = lg__object_new(c, &type, sizeof *t);
-        if (!t)
-                return NULL;
-        t->words = lg__alloc(c, (size_t)LG__WORDS * sizeof *t->words);
-        return t->words && lg__tokenizer_read(t, path) ? t : lg__object_destroy(t);
+        return t && lg__tokenizer_read(t, path) ? t : lg__object_destroy(t);
 }
 
 void lg_tokenizer_free(lg_tokenizer *t)

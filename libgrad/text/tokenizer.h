@@ -95,7 +95,7 @@ struct lg_tokenizer {
         uint32_t byte_id[256]; /* ids of single bytes, or LG__NO_ID */
         uint32_t unknown;      /* id for bytes without one; LG__NO_ID: they are left out */
         bool fuse_unknown, ignore_merges;
-        lg__word *words;          /* LG__WORDS places */
+        lg__word *words;          /* LG__WORDS places, made at the first word; or NULL */
         lg__buffer symbols, heap; /* scratch memory of merging */
         lg__buffer spaced, out;   /* a text after an added space; the text that was returned last */
         lg__added *added;         /* first those of the first stage, then those matched in normalised text */

@@ -10,7 +10,6 @@
  *     head.onnx: the same scores
  */
 #include <grad.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { BATCH = 32, CLASSES = 3 };
@@ -84,10 +83,8 @@ static void write(lg_ctx *c, lg_module *net, int64_t size)
 
 int main(int argc, char **argv)
 {
-        if (argc < 2 || argc > 4) {
-                fprintf(stderr, "usage: %s FILE [STEPS [SIZE]]\n", argv[0]);
-                return 2;
-        }
+        if (argc < 2)
+                return fprintf(stderr, "usage: %s FILE [STEPS [SIZE]]\n", argv[0]), 2;
         lg_ctx *c = lg_open(.seed = 1);
         const int64_t size = argc > 3 ? atoi(argv[3]) : 16;
         lg_module *net = lg_onnx_load(c, argv[1]);

@@ -118,6 +118,16 @@ static void encode(lg_tokenizer *t, const char *s, int64_t bytes, int64_t cut, b
         lg__free(c, parts.items, (size_t)parts.room * 4);
 }
 
+/* bos and eos are tokens; the text of an added token is its own id. */
+static void check_ends(lg_tokenizer *t)
+{
+        const int64_t ends[] = {lg_tokenizer_bos(t), lg_tokenizer_eos(t)};
+        for (int i = 0; i < 2; i++)
+                FUZZ_CHECK(ends[i] == -1 || lg_tokenizer_token(t, ends[i]), "an end without a token");
+        for (int64_t i = 0; i < t->added_count; i++)
+                FUZZ_CHECK(lg_tokenizer_id(t, t->added[i].s) == t->added[i].id, "an id");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         if (file < 0) {
@@ -142,9 +152,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 lg_ctx *c = lg_open(.threads = 1, FAILING(&memory));
                 FUZZ_CHECK(c, "no memory for a context");
                 lg_tokenizer *t = lg_tokenizer_open(c, path);
-                if (t)
+                if (t) {
                         encode(t, s + at, (int64_t)(size - at), (int64_t)(size - at) / 2, form & 8, false);
-                else
+                        check_ends(t);
+                        lg_tokenizer_free(t);
+                } else
                         check_error(c);
                 lg_close(c);
                 FUZZ_CHECK(memory.bytes == 0 && memory.allocs == memory.frees, "%lld bytes are left",
