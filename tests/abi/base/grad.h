@@ -102,6 +102,7 @@
 #include "grad/data.h"
 #include "grad/files.h"
 #include "grad/transforms.h"
+#include "grad/tokenizer.h"
 #include "grad/onnx.h"
 #include "grad/state.h"
 #include "grad/arrays.h"

@@ -74,6 +74,7 @@ typedef struct lg_scheduler lg_scheduler; /* changes the learning rate of an opt
 typedef struct lg_scaler lg_scaler;       /* scales losses, for training in f16; scaler.h */
 typedef struct lg_dataset lg_dataset;     /* samples with one or more fields, such as an image and its label; data.h */
 typedef struct lg_loader lg_loader;       /* gives the samples of a data set in batches; data.h */
+typedef struct lg_tokenizer lg_tokenizer; /* texts to the ids of tokens, and back; tokenizer.h */
 typedef struct lg_kv_cache lg_kv_cache;   /* keys and values of past positions; attention.h */
 typedef struct lg_ema lg_ema;             /* an exponential moving average of parameters; schedule.h */
 
