@@ -138,6 +138,7 @@ mixed)
         ;;
 onnx_head)
         needs 'FILE [STEPS [SIZE]]'
+        program=$(cd "$(dirname "$program")" && pwd)/${program##*/}
         cd "$work"
         run "$network" "$(steps 600)"
         holds "$(last before) > 0.8 && $(last after) < 0.45"
