@@ -279,7 +279,7 @@ static bool save(lg__onnx_job *j, const char *path)
         lg__state_entries_begin(&list, j->ctx, OP);
         bool good = lg__state_add_object(&list, "", &j->m->object) && name_all(j, &list);
         j->emitter.symbols = &j->symbols;
-        j->emitter.outputs = j->names + j->inputs.count;
+        j->emitter.outputs = good ? j->names + j->inputs.count : NULL;
         good = good && lg__onnx_emit(&j->emitter) && opset_is_enough(j) && lg__onnx_write(j, path);
         lg__state_entries_end(&list);
         return good;

@@ -77,6 +77,7 @@ static void close_json(lg__reader *r)
         lg__free(r->c, r->file.data, (size_t)r->file.room);
         r->scratch = NULL;
         r->file = (lg__whole){0};
+        r->top = (lg__json){.s = NULL};
 }
 
 /* Writes the path of a file in the folder, or with `beside` in the folder of the file, `path`. */
