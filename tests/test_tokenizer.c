@@ -4,6 +4,26 @@
 #include "npy_txt.h"
 #include "temporary.h"
 
+/* ---- a folder of this process, in which files have fixed names ---- */
+
+static char home[4096], away[64];
+
+static int enter(void **state)
+{
+        char data[4096];
+        (void)state;
+        strcpy(away, "/tmp/lg-tokenizer-XXXXXX");
+        if (!getenv("LG_TEST_DATA") && realpath("tests/data", data))
+                setenv("LG_TEST_DATA", data, 1);
+        return getcwd(home, sizeof home) && mkdtemp(away) && !chdir(away) ? 0 : -1;
+}
+
+static int leave(void **state)
+{
+        (void)state;
+        return chdir(home) || rmdir(away) ? -1 : 0;
+}
+
 static void put(const char *name, const void *data, size_t bytes)
 {
         FILE *f = fopen(name, "wb");
@@ -482,3 +502,5 @@ TEST_CASE_WITH(normal_form, begin, end)
         lg_close(c);
 }
 #endif
+
+AROUND_TESTS(enter, leave);
