@@ -58,13 +58,14 @@ TEST_CASE(every_call)
         w.transformer = lg_nn_transformer(c, 4, 1, .encoder_layers = 1, .decoder_layers = 1);
         w.rnn = lg_nn_lstm(c, 4, 2);
         w.cache = lg_kv_cache_new(w.attention, 1, 4);
-        FILE *json = fopen("freed.json", "w");
+        char name[] = "freed-XXXXXX";
+        FILE *json = fdopen(mkstemp(name), "w");
         assert_true(json && fputs("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"x\":0},\"merges\":[]},\"pre_tokenizer\":"
                                   "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}}",
                                   json) >= 0);
         fclose(json);
-        w.tokenizer = lg_tokenizer_open(c, "freed.json");
-        remove("freed.json");
+        w.tokenizer = lg_tokenizer_open(c, name);
+        remove(name);
         w.host = lg_ones(c, LG_SHAPE(1, 4), .device = lg_cpu());
         w.dataset = lg_dataset_list(c, LG_LIST(w.host));
         w.group = lg_group_open(c);
