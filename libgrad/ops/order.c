@@ -278,11 +278,11 @@ static bool check_quantile(const lg__call *call, const quantile_call *given, con
                         lg__tensor_text(call->in[0]).s);
 }
 
-/* Returns x with dimension dim moved to the end, as (..., n). */
+/* Returns x, which may be NULL, with dimension dim moved to the end, as (..., n). */
 static lg_tensor *lines_last(lg_tensor *x, int dim)
 {
         lg_dims order = LG_ALL_DIMS;
-        const int n = x->at.shape.ndim;
+        const int n = x ? x->at.shape.ndim : 0;
         if (n == 0)
                 return lg__flat(x);
         for (int i = 0; i < n; i++)
