@@ -35,11 +35,12 @@ static inline lg_tensor *lg__as_images(const lg__call *call, int spaces)
         return n < most ? lg_unsqueeze(x, 0) : x;
 }
 
-/* Checks that no dimension of x (N, C, ...) but the batch is empty. A single image has a batch of 1. */
+/* Checks that no dimension of x (N, C, ...) but the batch is empty. A single image has a batch of 1. False if x is
+ * NULL, after an error. */
 static inline bool lg__has_pixels(const lg__call *call, const lg_tensor *x)
 {
-        bool any = true;
-        for (int i = 1; i < x->at.shape.ndim; i++)
+        bool any = x != NULL;
+        for (int i = 1; any && i < x->at.shape.ndim; i++)
                 any = any && x->at.shape.size[i];
         return any || lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; no dimension but that of the batch may be empty",
                                call->op->name, lg__tensor_text(call->in[0]).s);
