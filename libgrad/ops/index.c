@@ -13,7 +13,8 @@ lg_tensor *lg__flat(lg_tensor *x)
 
 lg_tensor *lg__numbers(const lg_tensor *like, int64_t n)
 {
-        return lg_arange(like->ctx, 0, (double)n, 1, .dtype = LG_I64, .device = like->storage->device->id);
+        return like ? lg_arange(like->ctx, 0, (double)n, 1, .dtype = LG_I64, .device = like->storage->device->id)
+                    : NULL;
 }
 
 lg_tensor *lg__wrapped(lg_tensor *index, int64_t n)
