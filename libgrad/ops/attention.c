@@ -54,9 +54,11 @@ static lg_tensor *visible(const attention_attributes *a, lg_tensor *const *in)
         return seen;
 }
 
-/* Returns k or v with a head for each of q's. */
+/* Returns k or v, which may be NULL, with a head for each of q's. */
 static lg_tensor *heads_of(lg_tensor *x, int64_t heads)
 {
+        if (!x)
+                return NULL;
         const int64_t *size = x->at.shape.size, each = size[1] ? heads / size[1] : 1;
         return each == 1 ? x
                          : lg_reshape(lg_expand(lg_unsqueeze(x, 2), LG_SHAPE(size[0], size[1], each, size[2], size[3])),
