@@ -288,7 +288,8 @@ static void add_triangle(lg__form *f, const char *name, const lg__call *call, in
                      (long long)diagonal, upper);
 }
 
-/* What limits a query to some keys becomes one bool mask `m`; a float mask gets -infinity where m is false. */
+/* Joins the limits of the keys that a query sees to one bool mask m; a float mask becomes -infinity where m is false.
+ */
 static bool form(lg__form *f, const lg__call *call)
 {
         const attention_attributes *a = call->attributes;
