@@ -122,25 +122,6 @@ static void run_to_end(run *r, csv *file, char *const *argv)
                 tell_command(r, argv);
 }
 
-/* Returns the exit status: 0; 2 if an argument, an input file or a device is wrong; 1 for other failures, such as a
- * full disk. */
-static int exit_code(const run *r)
-{
-        if (r->unwritten)
-                return 1;
-        switch (lg_error_code_of(r->c)) {
-        case LG_ERR_NONE:
-                return 0;
-        case LG_ERR_IO:
-        case LG_ERR_FORMAT:
-        case LG_ERR_DEVICE:
-        case LG_ERR_ARGUMENT:
-                return 2;
-        default:
-                return 1;
-        }
-}
-
 static void train_all(run *r, char *const *argv)
 {
         lg_ctx *c = r->c;

@@ -4,25 +4,6 @@
 #include "ranks.h"
 #include "gpt_trainer.h"
 
-/* Returns the exit status: 0; 2 if an argument, an input file or a device is wrong; 1 for other failures. */
-static int exit_code(const run *r)
-{
-        if (r->unwritten)
-                return 1;
-        switch (lg_error_code_of(r->c)) {
-        case LG_ERR_NONE:
-                return 0;
-        case LG_ERR_IO:
-        case LG_ERR_FORMAT:
-        case LG_ERR_DEVICE:
-        case LG_ERR_SHAPE:
-        case LG_ERR_ARGUMENT:
-                return 2;
-        default:
-                return 1;
-        }
-}
-
 /* Writes the model, or its adapters alone. */
 static bool write_model(trainer *t)
 {

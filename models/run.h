@@ -63,4 +63,8 @@ void run_swap(run *r);
 /* Flushes f, the file called `name`, and sets an error if that fails, as on a full disk. */
 void run_flush(run *r, FILE *f, const char *name);
 
+/* Returns the exit status: 0; 2 if an argument, an input file or a device is wrong; 1 for other failures, such as a
+ * full disk. */
+int exit_code(const run *r);
+
 #endif

@@ -111,3 +111,21 @@ void saving_print_command(FILE *f, const run *r, char *const *argv)
         }
         fputc('\n', f);
 }
+
+int exit_code(const run *r)
+{
+        if (r->unwritten)
+                return 1;
+        switch (lg_error_code_of(r->c)) {
+        case LG_ERR_NONE:
+                return 0;
+        case LG_ERR_IO:
+        case LG_ERR_FORMAT:
+        case LG_ERR_DEVICE:
+        case LG_ERR_SHAPE:
+        case LG_ERR_ARGUMENT:
+                return 2;
+        default:
+                return 1;
+        }
+}
