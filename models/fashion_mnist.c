@@ -1,6 +1,7 @@
 /* fashion_mnist.c - a program that trains a network on Fashion-MNIST, as an example of how libgrad is used. */
 #include <signal.h>
 #include "csv.h"
+#include "find_lr.h"
 #include "plot.h"
 #include "predict.h"
 #include "ranks.h"
@@ -130,12 +131,14 @@ static void train_all(run *r, char *const *argv)
         run_make(r, c, o);
         if (o->plot && ranks_first(r) && !plot_possible())
                 lg_set_error(c, LG_ERR_ARGUMENT, "--plot needs gnuplot, which is not installed (Debian: gnuplot-nox)");
-        if (saving_resume(r) && ranks_share(r) && saving_possible(r) && saving_onnx_possible(r))
+        if (saving_resume(r) && ranks_share(r) && saving_possible(r) && saving_onnx_possible(r) && !o->find_lr)
                 csv_open(&file, r);
         if (!lg_error(c) && !o->quiet && ranks_first(r) &&
             !lg_module_print(stdout, r->net, .input = LG_SHAPE(o->batch, 1, 28, 28)))
                 r->unwritten = ferror(stdout);
-        if (!lg_error(c))
+        if (!lg_error(c) && o->find_lr)
+                find_lr(r);
+        else if (!lg_error(c))
                 run_to_end(r, &file, argv);
         csv_close(&file, r);
 }
