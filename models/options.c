@@ -32,6 +32,7 @@ static const char help[] =
         "  --data FOLDER          where the four IDX files are (found by itself where Debian puts them)\n"
         "  --csv FILE             writes the figures of each epoch to a file\n"
         "  --plot FILE            draws loss and accuracy of each epoch as a PNG, by gnuplot\n"
+        "  --board FOLDER         writes losses, accuracy, learning rate and histograms of parameters for TensorBoard\n"
         "  --log-steps N          prints the loss of every Nth step; 0 is none (0)\n"
         "  --save FILE            saves the run after each epoch, and where Ctrl-C or SIGTERM ends it\n"
         "  --save-every N         saves it after every Nth step, too\n"
@@ -86,6 +87,7 @@ enum {
         DATA,
         CSV,
         PLOT,
+        BOARD,
         SAVE,
         SAVE_EVERY,
         RESUME,
@@ -119,6 +121,7 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"data", required_argument, NULL, DATA},
                                       {"csv", required_argument, NULL, CSV},
                                       {"plot", required_argument, NULL, PLOT},
+                                      {"board", required_argument, NULL, BOARD},
                                       {"save", required_argument, NULL, SAVE},
                                       {"save-every", required_argument, NULL, SAVE_EVERY},
                                       {"resume", required_argument, NULL, RESUME},
@@ -207,6 +210,8 @@ static bool take(options *o, int option)
         case PLOT:
                 o->plot = optarg;
                 return true;
+        case BOARD:
+                return value_file("board", optarg, &o->board);
         case REPORT:
                 return o->report = true;
         case QUIET:
