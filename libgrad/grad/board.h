@@ -65,13 +65,16 @@ LG_API bool lg_board_parameters(lg_board *b, lg_module *m, int64_t step);
 
 /* Writes a picture: u8 (H, W) or (C, H, W) with C = 1 (grey), 3 (RGB) or 4 (RGB and alpha), or of a float dtype with
  * values from 0 to 1; values outside are clamped, NaN is 0. Several pictures (N, C, H, W) become one, in rows of eight.
- * Waits for the device. Fails with LG_ERR_STATE if libgrad was built without libpng. */
+ * Waits for the device. Fails with LG_ERR_STATE if libgrad was built without libpng.
+ * Example: lg_board_image(b, "input", x, step) */
 LG_API bool lg_board_image(lg_board *b, const char *tag, lg_tensor *t, int64_t step);
 
-/* Writes a text in UTF-8, which TensorBoard shows as Markdown. */
+/* Writes a text in UTF-8, which TensorBoard shows as Markdown.
+ * Example: lg_board_text(b, "options", "Adam, *lr* 0.001", 0) */
 LG_API bool lg_board_text(lg_board *b, const char *tag, const char *text, int64_t step);
 
-/* Waits until all records are on the disk, so that they survive a power cut; every program can read them before. */
+/* Waits until all records are on the disk, so that they survive a power cut; every program can read them before.
+ * Example: lg_board_flush(b) */
 LG_API bool lg_board_flush(lg_board *b);
 
 /* Flushes, closes the file and frees b, also while an error is set or if the file cannot be flushed (then false).
