@@ -35,6 +35,7 @@ static const char help[] =
         "  --data FOLDER          where the four IDX files are (found by itself where Debian puts them)\n"
         "  --csv FILE             writes the figures of each epoch to a file\n"
         "  --plot FILE            draws loss and accuracy of each epoch as a PNG, by gnuplot\n"
+        "  --board FOLDER         writes losses, accuracy, learning rate and histograms of parameters for TensorBoard\n"
         "  --log-steps N          prints the loss of every Nth step; 0 is none (0)\n"
         "  --save FILE            saves the run after each epoch, and where Ctrl-C or SIGTERM ends it\n"
         "  --save-every N         saves it after every Nth step, too\n"
@@ -90,6 +91,7 @@ enum {
         DATA,
         CSV,
         PLOT,
+        BOARD,
         SAVE,
         SAVE_EVERY,
         RESUME,
@@ -124,6 +126,7 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"data", required_argument, NULL, DATA},
                                       {"csv", required_argument, NULL, CSV},
                                       {"plot", required_argument, NULL, PLOT},
+                                      {"board", required_argument, NULL, BOARD},
                                       {"save", required_argument, NULL, SAVE},
                                       {"save-every", required_argument, NULL, SAVE_EVERY},
                                       {"resume", required_argument, NULL, RESUME},
@@ -214,6 +217,8 @@ static bool take(options *o, int option)
         case PLOT:
                 o->plot = optarg;
                 return true;
+        case BOARD:
+                return value_file("board", optarg, &o->board);
         case REPORT:
                 return o->report = true;
         case QUIET:
@@ -232,6 +237,19 @@ static bool wrong(const char *program, const char *words)
 static bool same(const char *path, const char *other)
 {
         return other && !strcmp(path, other);
+}
+
+/* Checks the options beside --find-lr. */
+static bool may_find_lr(const options *o, const char *program)
+{
+        if (o->predict || o->group || o->save || o->keep_best || o->onnx || o->board)
+                return wrong(program, "--find-lr does not train, so that it needs no --predict, --group, --save, "
+                                      "--keep-best, --onnx or --board");
+        if (!strcmp(o->amp, "f16"))
+                return wrong(program,
+                             "--find-lr does not scale losses, as f16 needs it; find the rate with --amp bf16");
+        return !o->steps || (o->steps >= 10 && o->steps <= 1000000) ||
+               wrong(program, "--find-lr needs --steps from 10 to 1000000, or none for 100");
 }
 
 /* Checks options that need or exclude each other, and sets defaults that depend on other options. */
@@ -254,14 +272,8 @@ static bool complete(options *o, const char *program)
         if (o->predict && !o->weights)
                 return wrong(program,
                              "--predict does not train; it needs --weights FILE, which --keep-best or --save wrote");
-        if (o->find_lr && (o->predict || o->group || o->save || o->keep_best || o->onnx))
-                return wrong(program, "--find-lr does not train, so that it needs no --predict, --group, --save, "
-                                      "--keep-best or --onnx");
-        if (o->find_lr && !strcmp(o->amp, "f16"))
-                return wrong(program,
-                             "--find-lr does not scale losses, as f16 needs it; find the rate with --amp bf16");
-        if (o->find_lr && o->steps && (o->steps < 10 || o->steps > 1000000))
-                return wrong(program, "--find-lr needs --steps from 10 to 1000000, or none for 100");
+        if (o->find_lr && !may_find_lr(o, program))
+                return false;
         if (!o->model && !o->predict)
                 o->model = "lenet";
         if (o->lr < 0)
