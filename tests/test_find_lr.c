@@ -78,11 +78,13 @@ TEST_CASE(descent_of_a_parabola)
                         int64_t bottom = 20;
                         for (int64_t i = 20; i < n; i++)
                                 bottom = smoothed[i] < smoothed[bottom] ? i : bottom;
-                        for (int64_t i = 20; i < bottom; i++)
-                                if (smoothed[i + 1] - smoothed[i] < slope) {
-                                        slope = smoothed[i + 1] - smoothed[i];
-                                        best = p[i].lr;
+                        for (int64_t i = 20; i < bottom; i++) {
+                                const int64_t to = i + 20 > bottom ? bottom : i + 20;
+                                if (smoothed[to] - smoothed[i] < slope) {
+                                        slope = smoothed[to] - smoothed[i];
+                                        best = p[(i + to) / 2].lr;
                                 }
+                        }
                         assert_true(found == best && found < 2 / k);
                         assert_list(b.w, 0, 1, -2, 0.5);
                         assert_near(lg_lr(opt), 0.3, 0);

@@ -246,9 +246,10 @@ typedef struct lg_find_lr_options {
 /* Suggests a learning rate by a range test (Smith 2017; lr_find of fastai and Lightning): it makes steps of
  * lg_step_closure() at rates that grow by one factor from .from to .to, the same for all groups, until the loss is not
  * finite or the smoothed loss exceeds the lowest one by (.stop - 1) times its magnitude. Each call of fn returns the
- * loss of the next batch. Returns the rate of the step that lowered the smoothed loss, an exponential average without
- * its bias, most on its way to the lowest value; the first tenth of .steps is left out. For a schedule with a peak,
- * such as lg_one_cycle_lr(), this is the peak.
+ * loss of the next batch. Returns the rate in the middle of the tenth of .steps in which the smoothed loss, an
+ * exponential average without its bias, fell most on its way to the lowest value; the first tenth is left out. For a
+ * schedule with a peak, such as lg_one_cycle_lr(), this is the peak. Call it outside the steps of .loader:
+ * lg_loader_restart() ends one.
  *
  * Afterwards, also after an error, everything is as before, bit for bit: parameters and buffers of m and opt, their
  * gradients, states and rates of opt, training modes, the context's random numbers and .loader. What else fn changes

@@ -1,10 +1,11 @@
 /* find_lr.c - lg_find_lr(), the learning-rate range test (Smith 2017), after which everything is as before.
  *
  * The smoothed loss of step i is a_i / (1 - beta^(i + 1)), with a_i = beta a_(i - 1) + (1 - beta) loss_i and a_(-1) =
- * 0: an average in which a loss j steps ago has the weight beta^j. The suggestion is the rate of the step
- * that lowers it most, of those up to the lowest one: the steepest slope along the logarithm of the rate. lr_find of
- * fastai and of Lightning also look beyond the lowest loss, where a loss that has diverged may fall faster, and have
- * beta = 0.98, with which the average lags by up to 50 steps.
+ * 0: an average in which a loss j steps ago has the weight beta^j. The suggestion is the rate in the
+ * middle of the tenth of all steps that lowers it most, up to the lowest one: the steepest slope along the logarithm of
+ * the rate, without the noise of single batches. lr_find of fastai and of Lightning take single steps, also beyond the
+ * lowest loss, where a loss that has diverged may fall faster, and have beta = 0.98, with which the average lags by up
+ * to 50 steps.
  */
 #include <string.h>
 #include "grad/schedule.h"
@@ -177,7 +178,8 @@ static int64_t measure(lg_optimizer *opt, lg_closure_fn *fn, void *user, const l
         return o->steps;
 }
 
-/* Returns the rate of the step with the greatest fall, up to the lowest point, or 0 with an error. */
+/* Returns the rate in the middle of the tenth of steps with the greatest fall, up to the lowest point, or 0 with an
+ * error. */
 static double steepest(lg_ctx *c, const lg_find_lr_options *o, const lg_lr_point *p, int64_t count)
 {
         const int64_t first = o->steps / 10;
@@ -191,11 +193,13 @@ static double steepest(lg_ctx *c, const lg_find_lr_options *o, const lg_lr_point
                        0;
         for (int64_t i = first; i < count; i++)
                 bottom = p[i].smoothed < p[bottom].smoothed ? i : bottom;
-        for (int64_t i = first; i < bottom; i++)
-                if (p[i].smoothed - p[i + 1].smoothed > fall) {
-                        fall = p[i].smoothed - p[i + 1].smoothed;
-                        rate = p[i].lr;
+        for (int64_t i = first; i < bottom; i++) {
+                const int64_t end = i + o->steps / 10 < bottom ? i + o->steps / 10 : bottom;
+                if (p[i].smoothed - p[end].smoothed > fall) {
+                        fall = p[i].smoothed - p[end].smoothed;
+                        rate = p[i + (end - i) / 2].lr;
                 }
+        }
         if (rate == 0)
                 lg__fail(c, LG_ERR_STATE,
                          NAME
