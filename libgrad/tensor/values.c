@@ -161,7 +161,10 @@ static bool read_values(const lg_tensor *t, void *data, lg_dtype dtype, bool ite
         c->error = LG_ERR_NONE;
         char message[sizeof c->message];
         memcpy(message, c->message, sizeof message);
+        lg__frame span;
+        lg__span_begin(c, &span, "copy to host", NULL, NULL);
         bool ok = download(t, data, dtype, item);
+        lg__span_end(c, &span);
         if (was) {
                 memcpy(c->message, message, sizeof message);
                 c->error = was;
@@ -193,9 +196,12 @@ bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype d
                 return false;
         /* Reads bool bytes as u8, so that any byte but 0 becomes 1. */
         bool bools = dtype == LG_BOOL && t->at.dtype == LG_BOOL;
+        lg__frame span;
+        lg__span_begin(t->ctx, &span, "copy from host", NULL, NULL);
         lg_tensor *host = over_host(t, (void *)(uintptr_t)data, bools ? LG_U8 : dtype);
         bool ok = host && lg__copy_values(t, host, op);
         lg__tensor_release(host);
+        lg__span_end(t->ctx, &span);
         return ok;
 }
 
