@@ -201,6 +201,9 @@ bool lg_add_param_group_with(lg_optimizer *opt, lg_list_in params, const lg_para
         if (!lg__take(c, op, options, &o, sizeof o) || !lg__object_lasts(&opt->object, op) ||
             !params_are_good(c, op, params))
                 return false;
+        if (opt->fixed)
+                return lg__fail(c, LG_ERR_STATE, "%s: lg_find_lr() tests the optimiser; call it when that has returned",
+                                op);
         if (opt->rule->step_closure)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: an optimiser of %s has one group only", op, opt->rule->name);
         for (int64_t i = 0; i < params.count; i++)

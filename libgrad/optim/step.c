@@ -383,9 +383,8 @@ bool lg_step(lg_optimizer *opt)
 
 /* ---- steps by a function that computes the loss ---- */
 
-bool lg__closure_run(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *loss)
+bool lg__closure_run(lg_optimizer *opt, const char *op, lg_closure_fn *fn, void *user, double *loss)
 {
-        const char *op = "lg_step_closure";
         lg_ctx *c = opt->object.ctx;
         lg_scope scope = lg_zero_grad(opt) ? lg__scope_begin(c) : (lg_scope){.id = 0};
         if (!scope.id)
@@ -405,6 +404,12 @@ bool lg__closure_run(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *l
         return lg_scope_end(c, scope) && ok && !c->error;
 }
 
+bool lg__closure_step(lg_optimizer *opt, const char *op, lg_closure_fn *fn, void *user, double *loss)
+{
+        return opt->rule->step_closure ? opt->rule->step_closure(opt, op, fn, user, loss)
+                                       : lg__closure_run(opt, op, fn, user, loss) && lg__optimizer_step(opt, NULL, op);
+}
+
 bool lg_step_closure(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *loss)
 {
         const char *op = "lg_step_closure";
@@ -417,9 +422,7 @@ bool lg_step_closure(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *l
         if (opt->running)
                 return lg__fail(opt->object.ctx, LG_ERR_STATE, "%s: a step of the optimiser has not returned", op);
         opt->running++; /* so that fn cannot free the optimiser */
-        const bool ok = opt->rule->step_closure
-                                ? opt->rule->step_closure(opt, fn, user, &first)
-                                : lg__closure_run(opt, fn, user, &first) && lg__optimizer_step(opt, NULL, op);
+        const bool ok = lg__closure_step(opt, op, fn, user, &first);
         opt->running--;
         if (ok && loss)
                 *loss = first;

@@ -30,6 +30,7 @@ bool cube_backward(lg_custom_call *call);
 lg_tensor *squares(lg_ctx *ctx, lg_list inputs, void *user);
 lg_tensor *hook(lg_tensor *grad, void *user);
 double rate(int64_t step, void *user);
+lg_tensor *loss(lg_ctx *ctx, void *user);
 void visit(const char *path, lg_tensor *tensor, bool is_buffer, void *user);
 bool get(lg_sample *sample, void *user);
 bool invert(const lg_transform_call *call, void *user);
