@@ -8,7 +8,7 @@ lg_module *encoder_new(lg_ctx *c);
 int main(int argc, char **argv)
 {
         enum { STEPS = 3 };
-        const int64_t batch = argc > 4 ? strtol(argv[4], NULL, 10) : 4;
+        const int64_t batch = argc > 4 ? strtol(argv[4], NULL, 10) : 2;
         if (argc < 4)
                 return 2;
         lg_ctx *c = lg_open(.seed = 1);

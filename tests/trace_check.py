@@ -18,8 +18,13 @@ def number(e, key):
     return isinstance(e.get(key), (int, float)) and not isinstance(e.get(key), bool)
 
 
+def row_of(e):
+    """The row of the table by op to which an event belongs."""
+    return {'module': 'forward', 'region': 'other'}.get(e.get('cat'), e['name'])
+
+
 def nested(events):
-    """Yields (event, its own ns) of the X events of one thread; raises ValueError if two overlap."""
+    """Yields (event, its own ns, whether it is inside one of its row) of a thread; raises ValueError if two overlap."""
     open_ = []
 
     def end(e):
@@ -32,7 +37,7 @@ def nested(events):
             if end(e) > end(open_[-1][0]):
                 raise ValueError(f"{e['name']} at {e['ts']} ends after {open_[-1][0]['name']} at {open_[-1][0]['ts']}")
             open_[-1][1] -= ns(e['dur'])
-        open_.append([e, ns(e['dur'])])
+        open_.append([e, ns(e['dur']), any(row_of(o[0]) == row_of(e) for o in open_)])
     yield from map(tuple, reversed(open_))
 
 
@@ -44,14 +49,12 @@ def sums_of(events):
             threads[e['pid'], e['tid']].append(e)
     own, device, calls = defaultdict(int), defaultdict(int), defaultdict(int)
     for list_ in threads.values():
-        for e, self_ in nested(list_):
-            cat = e.get('cat')
-            if cat == 'device':
+        for e, self_, inside in nested(list_):
+            if e.get('cat') == 'device':
                 device[e['name']] += ns(e['dur'])
-            elif cat != 'region':
-                name = 'forward' if cat == 'module' else e['name']
-                own[name] += self_
-                calls[name] += 1
+            elif e.get('cat') != 'region':
+                own[row_of(e)] += self_
+                calls[row_of(e)] += not inside
     return own, device, calls
 
 

@@ -26,7 +26,8 @@ struct lg__frame {
  * which makes the observed operation fail. Operations that a callback runs are not observed. */
 struct lg__observer {
         lg__observer *next;
-        /* An op, after its checks and casts and before its outputs are created; for a composite, the ops that it applies are reported in between. */
+        /* An op, after its checks and casts and before its outputs are created; for a composite, the ops that it
+         * applies are reported in between. */
         void (*op_begin)(lg__observer *o, const lg__call *call);
         void (*op_end)(lg__observer *o, const lg__call *call, bool ok);
         void (*recorded)(lg__observer *o, lg__node *n); /* node n was created; its results do not refer to it yet */

@@ -50,24 +50,23 @@ typedef struct lg_profiler_print_options {
         int rows LG_DEFAULT; /* most rows of each table, the others are summed in one more; default 20 */
 } lg_profiler_print_options;
 /* Prints the times and memory that were recorded, in three tables, sorted by the time that a row took itself, without
- * the calls inside it that have rows of their own:
- *   by op      ops, derivatives, "forward" and "backward" (the work of calling modules and derivatives), optimisers,
- *              loaders, copies and waits; "other" is the program's own time
- *   by module  its ops and their derivatives; the total includes the modules inside it
- *   by region  of lg_region(); only if there is one
+ * the calls inside it that have rows of their own. By op: ops, derivatives, "forward" and "backward" (the work of
+ * calling modules and derivatives), optimisers, loaders, copies and waits; "other" is the program's own time. By
+ * module: its ops and their derivatives; the total includes the modules inside it. By region: those of lg_region(), if
+ * there are any.
+ *
  * The times of the rows sum to the time of the recorded steps. GFLOP/s counts products, convolutions, attention and
  * recurrent layers, GB/s the elements of inputs and outputs; both refer to the device's time, if it was measured.
  * Memory is that of tensors on all devices: allocated; kept, which is allocated and not freed; and the most that was in
  * use while the row's own work ran. Call it after the last step; calls that have not returned are not included.
- * LG_ERR_IO if f cannot be written.
- * Example: lg_profiler_print(stdout, p, .rows = 10) */
+ * LG_ERR_IO if f cannot be written. Example: lg_profiler_print(stdout, p, .rows = 10) */
 #define lg_profiler_print(...)                                                                                         \
         LG_CALL2(lg_profiler_print_with, lg_profiler_print_options, lg_profiler_print_takes_f_p, V, V, __VA_ARGS__)
 LG_API bool lg_profiler_print_with(FILE *f, lg_profiler *p, const lg_profiler_print_options *options);
 
 /* Stops recording, writes the file unless it is written, and frees p. Returns false with LG_ERR_IO if the file cannot
- * be written, and with an error if recording stopped for lack of memory, which has not affected the program. While c has
- * an error, nothing is written. lg_close() frees p without writing. */
+ * be written, and with an error if recording stopped for lack of memory, which has not affected the program. While c
+ * has an error, nothing is written. lg_close() frees p without writing. */
 LG_API bool lg_profiler_close(lg_profiler *p);
 
 /* Names the statement or block that follows as a region of the profile; regions nest. Costs almost nothing without a

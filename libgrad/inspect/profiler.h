@@ -18,7 +18,7 @@ enum {
 
 typedef struct lg__row {
         char name[116];
-        int open; /* how many spans of this row are open: the outermost one counts in `total` */
+        int open; /* how many spans of this row are open: the outermost one counts in `calls` and `total` */
         lg__row_kind kind;
         uint32_t parent;            /* module: row of the module around it when it was first called, or 0 */
         int64_t calls, self, total; /* times in ns */

@@ -1,5 +1,6 @@
 /* profiler_rows.c - finds the row of a profiler's table to which a span belongs, by a hash table. */
 #include <string.h>
+#include "io/text.h"
 #include "profiler.h"
 
 bool lg__profiler_room(const lg_profiler *p, void *items, int64_t count, int64_t *room, size_t item_bytes)
@@ -86,6 +87,12 @@ static uint32_t append(lg_profiler *p, lg__row_kind kind, const char *name)
         lg__row *r = &p->rows[p->row_count];
         *r = (lg__row){.kind = kind};
         snprintf(r->name, sizeof r->name, "%s", name);
+        for (char *s = r->name; *s;) { /* for tables and JSON */
+                const int n = lg__utf8_length((lg__span){s, strlen(s)});
+                if (!n || (unsigned char)*s < ' ')
+                        *s = '?';
+                s += n ? n : 1;
+        }
         return (uint32_t)p->row_count++;
 }
 

@@ -38,9 +38,10 @@ static bool show_memory(lg_profiler *p, int64_t time)
 
 static void close_row(lg__row *r, int64_t took)
 {
+        if (--r->open > 0)
+                return;
         r->calls++;
-        if (--r->open == 0)
-                r->total += took;
+        r->total += took;
 }
 
 /* Ends the innermost span. Returns false if there is no memory. */

@@ -44,9 +44,8 @@ static void print_row(const table *t, const lg__row *r)
                 (double)r->total * 1e-6, average.s);
         if (t->device)
                 fprintf(t->f, " %11.3f", r->device * 1e3);
-        fprintf(t->f, " %9s %9s %10.3f %10.3f %10.3f\n", rate(r->flops, seconds).s,
-                rate((double)r->bytes, seconds).s, (double)r->allocated * 1e-6, (double)r->kept * 1e-6,
-                (double)r->peak * 1e-6);
+        fprintf(t->f, " %9s %9s %10.3f %10.3f %10.3f\n", rate(r->flops, seconds).s, rate((double)r->bytes, seconds).s,
+                (double)r->allocated * 1e-6, (double)r->kept * 1e-6, (double)r->peak * 1e-6);
 }
 
 static void print_head(const table *t)

@@ -26,8 +26,12 @@ static bool is_cpu(const lg_tensor *t)
 bool lg__upload(lg__device *d, void *to, const void *from, size_t bytes, const char *op)
 {
         lg_ctx *c = d->cache.ctx;
+        lg__frame span;
+        lg__span_begin(c, &span, "copy from host", NULL, NULL);
         LG__NOTIFY(c, copied, d, c->cpu, bytes);
-        return lg__kernel_done(d, op, d->api->upload(d->queue, to, from, bytes));
+        const bool ok = d->api->upload(d->queue, to, from, bytes);
+        lg__span_end(c, &span);
+        return lg__kernel_done(d, op, ok);
 }
 
 /* Copies contiguous bytes between two devices; through the host if neither is the CPU and their types differ. */
