@@ -100,6 +100,7 @@
 #include "grad/scaler.h"
 #include "grad/trace.h"
 #include "grad/profile.h"
+#include "grad/board.h"
 #include "grad/data.h"
 #include "grad/files.h"
 #include "grad/transforms.h"

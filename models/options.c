@@ -34,6 +34,7 @@ static const char help[] =
         "  --plot FILE            draws loss and accuracy of each epoch as a PNG, by gnuplot\n"
         "  --profile FILE         prints where the time of 20 steps goes, and writes them as a trace for "
         "ui.perfetto.dev\n"
+        "  --board FOLDER         writes losses, accuracy, learning rate and histograms of parameters for TensorBoard\n"
         "  --log-steps N          prints the loss of every Nth step; 0 is none (0)\n"
         "  --save FILE            saves the run after each epoch, and where Ctrl-C or SIGTERM ends it\n"
         "  --save-every N         saves it after every Nth step, too\n"
@@ -89,6 +90,7 @@ enum {
         CSV,
         PLOT,
         PROFILE,
+        BOARD,
         SAVE,
         SAVE_EVERY,
         RESUME,
@@ -123,6 +125,7 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"csv", required_argument, NULL, CSV},
                                       {"plot", required_argument, NULL, PLOT},
                                       {"profile", required_argument, NULL, PROFILE},
+                                      {"board", required_argument, NULL, BOARD},
                                       {"save", required_argument, NULL, SAVE},
                                       {"save-every", required_argument, NULL, SAVE_EVERY},
                                       {"resume", required_argument, NULL, RESUME},
@@ -213,6 +216,8 @@ static bool take(options *o, int option)
         case PLOT:
                 o->plot = optarg;
                 return true;
+        case BOARD:
+                return value_file("board", optarg, &o->board);
         case REPORT:
                 return o->report = true;
         case QUIET:

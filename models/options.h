@@ -6,10 +6,9 @@
 #include <stdint.h>
 
 typedef struct options {
-        const char *model, *amp, *optimizer, *schedule, *device, *data, *csv, *plot;
-        const char *save, *resume, *keep_best, *onnx, *predict, *weights,
-                *profile; /* file names, or NULL if not given */
-        double lr, ema;   /* learning rate, decay of averages; negative: not given */
+        const char *model, *amp, *optimizer, *schedule, *device, *data, *csv, *plot, *board, *profile;
+        const char *save, *resume, *keep_best, *onnx, *predict, *weights; /* file names, or NULL if not given */
+        double lr, ema; /* learning rate, decay of averages; negative: not given */
         int64_t epochs, batch, steps, log_steps, seed, threads, save_every, early_stop;
         int64_t timeout; /* time limit for other processes, in seconds */
         int64_t workers; /* threads that prepare batches; -1: auto */

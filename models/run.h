@@ -22,6 +22,7 @@ typedef struct run {
         lg_ema *average;        /* moving averages of the weights (--ema), or NULL */
         lg_loader *train, *test;
         int64_t train_images; /* training images per epoch, over all processes */
+        lg_board *board;      /* of --board, on rank 0; NULL without it */
         lg_checkpoint *saved; /* checkpoint for --save and --resume; NULL without both */
         int64_t last_step;
         int64_t saved_step;    /* value of `step` at the last save; -1: none */

@@ -33,7 +33,10 @@ near()
         awk -v a="$1" -v b="$2" -v part="$3" 'BEGIN { exit !(a > 0 && b > 0 && (a - b) ^ 2 <= (part * b) ^ 2) }'
 }
 
-runs --steps 150 --lr 0.01 --log-steps 1 --eval "$work/text" --out "$work/model"
+runs --steps 150 --lr 0.01 --log-steps 1 --eval "$work/text" --out "$work/model" --board "$work/runs"
+for tag in loss/train:150 'learning rate:150' loss/test:1 values/transformer.wpe.weight:10 gradients/transformer.wpe.weight:10; do
+        [ "$(written "$work/runs" "${tag%:*}")" = "${tag#*:}" ] || complain "--board: not ${tag#*:} of ${tag%:*}"
+done
 [ "$(grep -c '^step [0-9]*/150  loss [0-9.]*  rate ' "$work/out")" = 150 ] || complain "--log-steps 1: not 150 losses"
 loss=$(number loss)
 awk -v l="$loss" 'BEGIN { exit !(l > 0 && l < 2) }' || complain "the loss after 150 steps is $loss"

@@ -37,6 +37,17 @@ cmp -s "$work/1" "$work/2" || complain "--log-steps 4 does not print the fourth 
 runs --model mlp --schedule none --log-steps 4 --group # no launcher has started it
 grep '^step' "$work/out" >"$work/1"
 cmp -s "$work/1" "$work/2" || complain "--group alone prints other losses"
+runs --model mlp --schedule none --log-steps 4 --board "$work/runs/one"
+grep '^step' "$work/out" >"$work/1"
+cmp -s "$work/1" "$work/2" || complain "--board changes the losses"
+for tag in loss/step:1 loss/train:2 loss/test:2 accuracy/test:2 'learning rate:2' values/1.weight:2 gradients/1.bias:2; do
+        [ "$(written "$work/runs/one" "${tag%:*}")" = "${tag#*:}" ] || complain "--board: not ${tag#*:} of ${tag%:*}"
+done
+runs --model mlp --schedule none --steps 4 --log-steps 1 --board "$work/runs/two" --save "$work/boarded"
+runs --model mlp --schedule none --log-steps 1 --board "$work/runs/two" --resume "$work/boarded"
+[ "$(written "$work/runs/two" loss/step)" = 6 ] || complain "--board of a run in two parts: not 6 losses"
+[ "$(written "$work/runs/two" brain.Event:2)" = 2 ] || complain "--board of a run in two parts: not two files"
+fails 2 'lg_board_open: .* cannot be made: Not a directory' --data "$work" --board "$work/a.csv"
 if command -v gnuplot >/dev/null; then
         runs --model mlp --epochs 1 --quiet --plot "$work/a.png"
         [ ! -s "$work/err" ] || complain "gnuplot says $(cat "$work/err")" # of one epoch, on axes of no width

@@ -12,6 +12,7 @@ extern lg_loader *loader;
 extern lg_ema *ema;
 extern lg_kv_cache *cache;
 extern lg_tokenizer *tokenizer;
+extern lg_board *board;
 extern lg_scaler *scaler;
 extern lg_group *group;
 extern lg_csv *csv;
