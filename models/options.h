@@ -12,7 +12,7 @@ typedef struct options {
         int64_t epochs, batch, steps, log_steps, seed, threads, save_every, early_stop;
         int64_t timeout; /* time limit for other processes, in seconds */
         int64_t workers; /* threads that prepare batches; -1: auto */
-        bool quiet, report, augment, group, sync_batch_norm;
+        bool quiet, report, augment, group, sync_batch_norm, find_lr;
 } options;
 
 typedef enum parsed { PARSED_OK, PARSED_HELP, PARSED_WRONG } parsed;
