@@ -2,6 +2,7 @@
 #include <signal.h>
 #include "board.h"
 #include "csv.h"
+#include "find_lr.h"
 #include "plot.h"
 #include "predict.h"
 #include "ranks.h"
@@ -141,13 +142,18 @@ static void train_all(run *r, char *const *argv)
         run_make(r, c, o);
         if (o->plot && ranks_first(r) && !plot_possible())
                 lg_set_error(c, LG_ERR_ARGUMENT, "--plot needs gnuplot, which is not installed (Debian: gnuplot-nox)");
-        if (saving_resume(r) && ranks_share(r) && saving_possible(r) && saving_onnx_possible(r) && board_open(r))
+        if (saving_resume(r) && ranks_share(r) && saving_possible(r) && saving_onnx_possible(r) && !o->find_lr &&
+            board_open(r))
                 csv_open(&file, r);
         if (!lg_error(c) && !o->quiet && ranks_first(r) &&
             !lg_module_print(stdout, r->net, .input = LG_SHAPE(o->batch, 1, 28, 28)))
                 r->unwritten = ferror(stdout);
-        if (!lg_error(c))
+        run_profile_begin(r);
+        if (!lg_error(c) && o->find_lr)
+                find_lr(r);
+        else if (!lg_error(c))
                 run_to_end(r, &file, argv);
+        run_profile_end(r);
         csv_close(&file, r);
         board_close(r);
 }

@@ -55,6 +55,28 @@ if command -v gnuplot >/dev/null; then
         [ ! -e "$work/a.png.csv" ] || complain "a temporary file is left"
 fi
 
+# The range test: lines of the table, the file with the same figures, and a suggestion that is one of its rates.
+set -- --data "$work" --batch 20 --threads 1 --model mlp --seed 3 --find-lr
+"$program" "$@" --csv "$work/rates.csv" >"$work/out" 2>"$work/err" || complain "--find-lr: exit $?: $(cat "$work/err")"
+[ "$(head -n 1 "$work/rates.csv")" = rate,loss,smoothed_loss ] || complain "--find-lr --csv: another first line"
+n=$(grep -c '^ *[0-9][-.e0-9]*  *[0-9][.0-9]*  [0-9][.0-9]*$' "$work/out")
+[ "$n" -gt 30 ] && [ "$(wc -l <"$work/rates.csv")" = $((n + 1)) ] || complain "--find-lr: $n lines, but $(wc -l <"$work/rates.csv") in the file"
+found=$(sed -n 's/^suggested learning rate \([0-9][-.e0-9]*\)$/\1/p' "$work/out")
+grep -q "^ *$found  " "$work/out" || complain "--find-lr suggests \"$found\", which is no rate of its table"
+"$program" "$@" --quiet --steps 200 >"$work/out" 2>"$work/err" || complain "--find-lr --steps 200: exit $?: $(cat "$work/err")"
+grep -q '^suggested learning rate' "$work/out" && [ "$(wc -l <"$work/out")" = 1 ] || complain "--find-lr --quiet says more or less"
+if command -v gnuplot >/dev/null; then
+        "$program" "$@" --quiet --plot "$work/rates.png" >"$work/out" 2>"$work/err" || complain "--find-lr --plot: exit $?"
+        [ ! -s "$work/err" ] || complain "gnuplot says $(cat "$work/err")"
+        [ "$(head -c 4 "$work/rates.png" | tail -c 3)" = PNG ] || complain "the picture of --find-lr is no PNG"
+fi
+fails 2 'needs no --predict, --group, --save' "$@" --save "$work/none"
+fails 2 'needs no --predict, --group, --save' "$@" --group
+fails 2 'find the rate with --amp bf16' "$@" --amp f16
+fails 2 'needs --steps from 10 to 1000000' "$@" --steps 9
+fails 1 '/dev/full cannot be written' "$@" --csv /dev/full
+full 'the standard output cannot be written' "$program" "$@" --quiet
+
 runs --model lenet --ema 0.9 --keep-best "$work/best" --onnx "$work/net.onnx"
 grep -q image "$work/net.onnx" && grep -q scores "$work/net.onnx" && grep -q 0.weight "$work/net.onnx" || complain "--onnx writes no network"
 [ "$(wc -c <"$work/net.onnx")" -gt 100000 ] || complain "--onnx writes no weights"

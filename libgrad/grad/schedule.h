@@ -237,7 +237,7 @@ typedef struct lg_find_lr_options {
         double from LG_DEFAULT;        /* the first rate, above 0; default 1e-7 */
         double to LG_DEFAULT;          /* the last rate, above .from; default 10 */
         int64_t steps LG_DEFAULT;      /* the greatest number of steps, 10 to 1e6; default 100 */
-        double smoothing LG_DEFAULT;   /* the weight of the losses so far, below 1; default 0.98. LG_ZERO sets 0. */
+        double smoothing LG_DEFAULT;   /* the weight of the losses so far, below 1; default 0.9. LG_ZERO sets 0. */
         double stop LG_DEFAULT;        /* the multiple of the lowest loss that ends the test, above 1; default 4 */
         lg_loader *loader LG_DEFAULT;  /* the loader from which fn takes batches; a stream needs .seek; default NULL */
         lg_lr_point *curve LG_DEFAULT; /* receives the steps: an array of .steps elements; default NULL */
@@ -246,9 +246,9 @@ typedef struct lg_find_lr_options {
 /* Suggests a learning rate by a range test (Smith 2017; lr_find of fastai and Lightning): it makes steps of
  * lg_step_closure() at rates that grow by one factor from .from to .to, the same for all groups, until the loss is not
  * finite or the smoothed loss exceeds the lowest one by (.stop - 1) times its magnitude. Each call of fn returns the
- * loss of the next batch. Returns the rate at which the smoothed loss, an exponential average without its bias, fell
- * most from step to step; the first tenth of .steps and the last step are left out. For a schedule with a peak, such as
- * lg_one_cycle_lr(), this is the peak.
+ * loss of the next batch. Returns the rate of the step that lowered the smoothed loss, an exponential average without
+ * its bias, most on its way to the lowest value; the first tenth of .steps is left out. For a schedule with a peak,
+ * such as lg_one_cycle_lr(), this is the peak.
  *
  * Afterwards, also after an error, everything is as before, bit for bit: parameters and buffers of m and opt, their
  * gradients, states and rates of opt, training modes, the context's random numbers and .loader. What else fn changes

@@ -1,8 +1,10 @@
-/* find_lr.c - lg_find_lr(), the learning-rate range test (Smith 2015), after which everything is as before.
+/* find_lr.c - lg_find_lr(), the learning-rate range test (Smith 2017), after which everything is as before.
  *
  * The smoothed loss of step i is a_i / (1 - beta^(i + 1)), with a_i = beta a_(i - 1) + (1 - beta) loss_i and a_(-1) =
- * 0: an average in which a loss j steps ago has the weight beta^j. The suggestion is the rate at which its slope along
- * the logarithm of the rate is lowest (fastai's and Lightning's lr_find).
+ * 0: an average in which a loss j steps ago has the weight beta^j. The suggestion is the rate of the step
+ * that lowers it most, of those up to the lowest one: the steepest slope along the logarithm of the rate. lr_find of
+ * fastai and of Lightning also look beyond the lowest loss, where a loss that has diverged may fall faster, and have
+ * beta = 0.98, with which the average lags by up to 50 steps.
  */
 #include <string.h>
 #include "grad/schedule.h"
@@ -175,32 +177,31 @@ static int64_t measure(lg_optimizer *opt, lg_closure_fn *fn, void *user, const l
         return o->steps;
 }
 
-/* Returns the rate of the point with the lowest slope, or 0 with an error. */
+/* Returns the rate of the step with the greatest fall, up to the lowest point, or 0 with an error. */
 static double steepest(lg_ctx *c, const lg_find_lr_options *o, const lg_lr_point *p, int64_t count)
 {
-        const int64_t first = o->steps / 10, last = count - 2;
-        double lowest = 0, rate = 0;
-        if (last <= first)
+        const int64_t first = o->steps / 10;
+        int64_t bottom = first;
+        double fall = 0, rate = 0;
+        if (count < first + 2)
                 return lg__fail(c, LG_ERR_STATE,
                                 NAME ": the loss diverged after %lld steps, at a rate of %g, too early for a "
                                      "suggestion; lower .from, which is %g",
                                 (long long)count, p[count - 1].lr, o->from),
                        0;
-        for (int64_t i = first; i <= last; i++) {
-                const int64_t before = i > first ? i - 1 : i, after = i < last ? i + 1 : i;
-                const double slope = (p[after].smoothed - p[before].smoothed) / (double)(after - before);
-                if (slope < lowest) {
-                        lowest = slope;
+        for (int64_t i = first; i < count; i++)
+                bottom = p[i].smoothed < p[bottom].smoothed ? i : bottom;
+        for (int64_t i = first; i < bottom; i++)
+                if (p[i].smoothed - p[i + 1].smoothed > fall) {
+                        fall = p[i].smoothed - p[i + 1].smoothed;
                         rate = p[i].lr;
                 }
-        }
         if (rate == 0)
-                lg__fail(
-                        c, LG_ERR_STATE,
-                        NAME
-                        ": the loss did not fall at any rate from %g to %g; give a wider range, or check that the loss "
-                        "of fn depends on the parameters of opt",
-                        p[first].lr, p[last].lr);
+                lg__fail(c, LG_ERR_STATE,
+                         NAME
+                         ": the loss did not fall at any rate from %g to %g; give a wider range, or check that the "
+                         "loss of fn depends on the parameters of opt",
+                         p[first].lr, p[count - 1].lr);
         return rate;
 }
 
@@ -229,7 +230,7 @@ static bool is_good(lg_module *m, lg_optimizer *opt, lg_closure_fn *fn, lg_find_
         o->from = lg__option(o->from, 1e-7);
         o->to = lg__option(o->to, 10);
         o->steps = lg__whole_option(o->steps, 100);
-        o->smoothing = lg__option(o->smoothing, 0.98);
+        o->smoothing = lg__option(o->smoothing, 0.9);
         o->stop = lg__option(o->stop, 4);
         if (!m || !opt)
                 return lg__fail(c, LG_ERR_ARGUMENT, NAME ": the %s is NULL", m ? "optimiser" : "module");
