@@ -148,10 +148,12 @@ static void train_all(run *r, char *const *argv)
         if (!lg_error(c) && !o->quiet && ranks_first(r) &&
             !lg_module_print(stdout, r->net, .input = LG_SHAPE(o->batch, 1, 28, 28)))
                 r->unwritten = ferror(stdout);
+        run_profile_begin(r);
         if (!lg_error(c) && o->find_lr)
                 find_lr(r);
         else if (!lg_error(c))
                 run_to_end(r, &file, argv);
+        run_profile_end(r);
         csv_close(&file, r);
         board_close(r);
 }

@@ -63,6 +63,8 @@ static const row rows[] = {
         {"timeout", WHOLE, AT(run.timeout), 1, 1000000, "SECONDS",
          "with --group: how long to wait for another process (300)"},
         {"log-steps", WHOLE, AT(run.log_steps), 0, MOST, "N", "prints the loss of every Nth step; 0 is none (0)"},
+        {"profile", FILE_NAME, AT(run.profile), 0, 0, "FILE",
+         "prints where the time of 20 steps goes, and writes them as a trace\nfor ui.perfetto.dev"},
         {"board", FILE_NAME, AT(run.board), 0, 0, "FOLDER",
          "writes loss, learning rate and histograms of parameters for\nTensorBoard"},
         {"save", FILE_NAME, AT(run.save), 0, 0, "FILE",

@@ -212,6 +212,7 @@ static void train_steps(trainer *t)
         p.steps_before = r->step;
         p.images_before = r->step * each;
         lg_train(r->net, true);
+        run_profile_begin(r);
         for (int64_t since = 0; r->step < r->last_step && !r->interrupted && !lg_error(r->c);) {
                 train_step(t, sum);
                 since++;
@@ -233,8 +234,10 @@ static void train_steps(trainer *t)
                         board_parameters(r);
                 if (r->interrupted || r->step == r->last_step || (r->o->save_every && r->step % r->o->save_every == 0))
                         saving_write(r);
+                run_profile_step(r);
         }
         progress_end(&p);
+        run_profile_end(r);
         lg_loader_restart(r->train);
 }
 

@@ -35,6 +35,8 @@ static const char help[] =
         "  --data FOLDER          where the four IDX files are (found by itself where Debian puts them)\n"
         "  --csv FILE             writes the figures of each epoch to a file\n"
         "  --plot FILE            draws loss and accuracy of each epoch as a PNG, by gnuplot\n"
+        "  --profile FILE         prints where the time of 20 steps goes, and writes them as a trace for "
+        "ui.perfetto.dev\n"
         "  --board FOLDER         writes losses, accuracy, learning rate and histograms of parameters for TensorBoard\n"
         "  --log-steps N          prints the loss of every Nth step; 0 is none (0)\n"
         "  --save FILE            saves the run after each epoch, and where Ctrl-C or SIGTERM ends it\n"
@@ -91,6 +93,7 @@ enum {
         DATA,
         CSV,
         PLOT,
+        PROFILE,
         BOARD,
         SAVE,
         SAVE_EVERY,
@@ -126,6 +129,7 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"data", required_argument, NULL, DATA},
                                       {"csv", required_argument, NULL, CSV},
                                       {"plot", required_argument, NULL, PLOT},
+                                      {"profile", required_argument, NULL, PROFILE},
                                       {"board", required_argument, NULL, BOARD},
                                       {"save", required_argument, NULL, SAVE},
                                       {"save-every", required_argument, NULL, SAVE_EVERY},
@@ -145,6 +149,8 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
 static bool take_saving(options *o, int option)
 {
         switch (option) {
+        case PROFILE:
+                return value_file("profile", optarg, &o->profile);
         case SAVE:
                 return value_file("save", optarg, &o->save);
         case SAVE_EVERY:

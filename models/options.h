@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 typedef struct options {
-        const char *model, *amp, *optimizer, *schedule, *device, *data, *csv, *plot, *board;
+        const char *model, *amp, *optimizer, *schedule, *device, *data, *csv, *plot, *board, *profile;
         const char *save, *resume, *keep_best, *onnx, *predict, *weights; /* file names, or NULL if not given */
         double lr, ema; /* learning rate, decay of averages; negative: not given */
         int64_t epochs, batch, steps, log_steps, seed, threads, save_every, early_stop;

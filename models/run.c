@@ -153,6 +153,7 @@ double run_train_epoch(run *r, progress *p)
                 train_step(r, &b, sum);
                 r->spent = before + seconds() - p->start;
                 const bool shows = ranks_agree(r, p);
+                run_profile_step(r);
                 stops = r->interrupted;
                 save_step(r, sum, stops || (r->midway && r->step == r->last_step));
                 if (shows)

@@ -19,6 +19,7 @@ typedef struct given {
         lg_tensor *x, *labels, *index, *mask, *picture, *row;
         lg_module *net, *part, *attention, *encoder, *decoder, *transformer;
         lg_kv_cache *cache;
+        lg_profiler *profiler;
         lg_tokenizer *tokenizer;
         lg_optimizer *opt;
         lg_scheduler *schedule;
@@ -197,6 +198,7 @@ static given begin(void)
         g.weights = lg_weights_open(c, "nulls.safetensors");
         g.csv = lg_csv_open(c, "nulls.csv");
         g.group = lg_group_open(c);
+        g.profiler = lg_profiler_open(c);
         g.scope = lg_scope_begin(c);
         if (lg_error(c))
                 complain("it failed", lg_error(c));
