@@ -60,6 +60,9 @@ done
 cmp -s "$work/drawn.2" "$work/drawn.3" || complain "the same seed draws another text"
 cmp -s "$work/drawn.1" "$work/drawn.2" && complain "another seed draws the same text"
 
+runs --profile "$work/trace.json"
+{ grep -q '^by module ' "$work/out" && grep -q '"name":"adamw step"' "$work/trace.json"; } || complain "--profile: $(cat "$work/out")"
+
 # The same figures: again, with layers that run twice, and with two batches of half the size.
 runs --log-steps 8 --eval "$work/text" --model llama-mini
 loss=$(number loss)
