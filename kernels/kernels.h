@@ -325,7 +325,7 @@ typedef struct lg_kernels {
 
 /* Version of the interface; device modules with another one are refused. LG_DEVICE_TYPES is raised by hand when types
  * in these headers change; the sum changes with the names and the order in the lists of kernels. */
-#define LG_DEVICE_TYPES 21
+#define LG_DEVICE_TYPES 22
 enum {
         LG_DEVICE_ABI = LG_DEVICE_TYPES * (1 << 24)
 #define POINTWISE(name) +(int)sizeof #name *(LG_PW_##name + 1)
@@ -386,6 +386,17 @@ typedef struct lg_device_api {
         /* Returns how many bytes a recurrent layer keeps for its derivative in a format of the device's own; 0: none,
          * but gates and cells (recurrent.h). NULL: always 0. Of a's pointers it reads only which are NULL. */
         int64_t (*recurrent_reserve)(lg_queue *q, const lg_recurrent_args *a);
+        /* Times of work on the device, for profilers; all three are NULL if kernels have run when they return, so that
+         * the host's clock times them. time_mark() marks the end of the work queued so far, in a new mark or in *mark,
+         * if that is not NULL. time_between() stores the seconds from one mark to another, after the device has passed
+         * both. No failure is recorded in q. */
+        bool (*time_mark)(lg_queue *q, void **mark);
+        bool (*time_between)(lg_queue *q, void *from, void *to, double *ret);
+        void (*time_free)(lg_queue *q, void *mark); /* mark may be NULL */
+        /* Begins and ends a named range of this thread for the tools of the device's maker (NVTX); NULL: unsupported.
+         */
+        void (*range_begin)(const char *name);
+        void (*range_end)(void);
 } lg_device_api;
 
 /* Returns the CPU device, with the kernels of the best instruction set that this machine supports. */

@@ -99,6 +99,8 @@
 #include "grad/schedule.h"
 #include "grad/scaler.h"
 #include "grad/trace.h"
+#include "grad/profile.h"
+#include "grad/board.h"
 #include "grad/data.h"
 #include "grad/files.h"
 #include "grad/transforms.h"

@@ -60,7 +60,7 @@ void csv_close(csv *file, run *r)
         run_flush(r, file->f, file->name);
         if (fclose(file->f))
                 unwritten(file, r);
-        if (!lg_error(r->c) && r->o->plot && !plot_write(file->name, r->o->plot, r->o->model))
+        if (!lg_error(r->c) && r->o->plot && !plot_epochs(file->name, r->o->plot, r->o->model))
                 lg_set_error(r->c, LG_ERR_IO, "gnuplot could not draw %s", r->o->plot);
         if (file->temporary)
                 unlink(file->name);

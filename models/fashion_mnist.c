@@ -1,6 +1,8 @@
 /* fashion_mnist.c - a program that trains a network on Fashion-MNIST, as an example of how libgrad is used. */
 #include <signal.h>
+#include "board.h"
 #include "csv.h"
+#include "find_lr.h"
 #include "plot.h"
 #include "predict.h"
 #include "ranks.h"
@@ -43,6 +45,15 @@ static bool is_done(const run *r)
         return r->epoch > r->o->epochs || r->step >= r->last_step || has_stopped_early(r);
 }
 
+static void write_board(run *r, const figures *f)
+{
+        board_number(r, "loss/train", f->train_loss);
+        board_number(r, "loss/test", f->test_loss);
+        board_number(r, "accuracy/test", f->accuracy);
+        board_number(r, "learning rate", lg_lr(r->opt));
+        board_parameters(r);
+}
+
 /* Moves on to the next epoch, unless --steps has cut this one off, and saves the run. */
 static void end_epoch(run *r)
 {
@@ -76,6 +87,7 @@ static bool train(run *r, csv *file, figures *f, report *last)
                         return false;
                 tell(r, f);
                 csv_write(file, r, f);
+                write_board(r, f);
                 end_epoch(r);
         }
         if (lg_error(r->c) || (r->interrupted && r->o->save && !is_done(r)))
@@ -130,14 +142,20 @@ static void train_all(run *r, char *const *argv)
         run_make(r, c, o);
         if (o->plot && ranks_first(r) && !plot_possible())
                 lg_set_error(c, LG_ERR_ARGUMENT, "--plot needs gnuplot, which is not installed (Debian: gnuplot-nox)");
-        if (saving_resume(r) && ranks_share(r) && saving_possible(r) && saving_onnx_possible(r))
+        if (saving_resume(r) && ranks_share(r) && saving_possible(r) && saving_onnx_possible(r) && !o->find_lr &&
+            board_open(r))
                 csv_open(&file, r);
         if (!lg_error(c) && !o->quiet && ranks_first(r) &&
             !lg_module_print(stdout, r->net, .input = LG_SHAPE(o->batch, 1, 28, 28)))
                 r->unwritten = ferror(stdout);
-        if (!lg_error(c))
+        run_profile_begin(r);
+        if (!lg_error(c) && o->find_lr)
+                find_lr(r);
+        else if (!lg_error(c))
                 run_to_end(r, &file, argv);
+        run_profile_end(r);
         csv_close(&file, r);
+        board_close(r);
 }
 
 static int run_all(lg_ctx *c, const options *o, char *const *argv)

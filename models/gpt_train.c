@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "board.h"
 #include "ranks.h"
 #include "saving.h"
 #include "gpt_trainer.h"
@@ -175,8 +176,10 @@ static void train_step(trainer *t, lg_tensor *sum)
         if (t->o->clip > 0)
                 lg_clip_grad_norm(lg_parameters(r->net), t->o->clip);
         lg_step(r->opt);
-        lg_scheduler_step(r->schedule);
         r->step++;
+        if (board_is_due(r))
+                board_number(r, "learning rate", lg_lr(r->opt));
+        lg_scheduler_step(r->schedule);
 }
 
 /* Returns the mean, over all processes, of the losses of n steps, and sets their sum to 0. Waits for the device. */
@@ -209,12 +212,14 @@ static void train_steps(trainer *t)
         p.steps_before = r->step;
         p.images_before = r->step * each;
         lg_train(r->net, true);
+        run_profile_begin(r);
         for (int64_t since = 0; r->step < r->last_step && !r->interrupted && !lg_error(r->c);) {
                 train_step(t, sum);
                 since++;
                 const bool shows = ranks_agree(r, &p);
                 const bool logs = r->o->log_steps && r->step % r->o->log_steps == 0;
-                if (shows || logs) {
+                const bool draws = board_is_due(r);
+                if (shows || logs || draws) {
                         const double loss = take_mean(r, sum, since);
                         since = 0;
                         p.epoch = r->step;
@@ -222,18 +227,24 @@ static void train_steps(trainer *t)
                                 progress_show(&p, r->step, r->last_step, r->step * each, loss);
                         if (logs)
                                 log_step(r, loss, p.start, r->step * each - p.images_before);
+                        if (draws)
+                                board_number(r, "loss/train", loss);
                 }
+                if (r->step % ((r->last_step + 9) / 10) == 0)
+                        board_parameters(r);
                 if (r->interrupted || r->step == r->last_step || (r->o->save_every && r->step % r->o->save_every == 0))
                         saving_write(r);
+                run_profile_step(r);
         }
         progress_end(&p);
+        run_profile_end(r);
         lg_loader_restart(r->train);
 }
 
 bool trainer_train(trainer *t, char *const *argv)
 {
         run *r = &t->r;
-        if (!make_training(t) || !resume(t) || !ranks_share(r) || !saving_possible(r))
+        if (!make_training(t) || !resume(t) || !ranks_share(r) || !saving_possible(r) || !board_open(r))
                 return false;
         train_steps(t);
         if (lg_error(r->c) || r->step >= r->last_step || !r->o->save)
@@ -272,6 +283,7 @@ bool trainer_test(trainer *t)
         progress_end(&p);
         if (!ranks_sum(r, sums, 2) || lg_error(r->c))
                 return false;
+        board_number(r, "loss/test", sums[0] / sums[1]);
         if (ranks_first(r))
                 printf("test loss %.6f  perplexity %.4f  %.0f tokens\n", sums[0] / sums[1], exp(sums[0] / sums[1]),
                        sums[1]);

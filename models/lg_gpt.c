@@ -1,6 +1,7 @@
 /* lg_gpt.c - a program that trains, tests and runs language models, as an example of how libgrad is used. */
 #include <signal.h>
 #include <stdlib.h>
+#include "board.h"
 #include "ranks.h"
 #include "gpt_trainer.h"
 
@@ -49,6 +50,7 @@ int main(int argc, char **argv)
         }
         trainer t = {.r = {.c = c, .o = &o.run, .program = "lg-gpt", .saved_step = -1}, .o = &o};
         run_all(&t, argv);
+        board_close(&t.r);
         ranks_end(&t.r);
         const int code = exit_code(&t.r);
         lg_close(c);

@@ -15,6 +15,9 @@ static const char help[] =
         "  --steps N              ends after N steps; 0 is all of the epochs (0)\n"
         "  --optimizer adam|sgd   sgd has momentum 0.9 (adam)\n"
         "  --lr X                 learning rate, its peak under onecycle (adam 0.002, sgd 0.05)\n"
+        "  --find-lr              does not train: tests growing rates on 100 batches, or on as many as --steps says, "
+        "and\n"
+        "                         prints the losses and a suggestion for --lr; --csv and --plot get the curve\n"
         "  --schedule NAME        of the learning rate: none, onecycle or cosine (after each step), step (a tenth\n"
         "                         after each third of the epochs) (onecycle)\n"
         "  --augment              moves images by up to 2 pixels and mirrors half of them, at random in each epoch\n"
@@ -32,6 +35,9 @@ static const char help[] =
         "  --data FOLDER          where the four IDX files are (found by itself where Debian puts them)\n"
         "  --csv FILE             writes the figures of each epoch to a file\n"
         "  --plot FILE            draws loss and accuracy of each epoch as a PNG, by gnuplot\n"
+        "  --profile FILE         prints where the time of 20 steps goes, and writes them as a trace for "
+        "ui.perfetto.dev\n"
+        "  --board FOLDER         writes losses, accuracy, learning rate and histograms of parameters for TensorBoard\n"
         "  --log-steps N          prints the loss of every Nth step; 0 is none (0)\n"
         "  --save FILE            saves the run after each epoch, and where Ctrl-C or SIGTERM ends it\n"
         "  --save-every N         saves it after every Nth step, too\n"
@@ -72,6 +78,7 @@ enum {
         STEPS,
         LOG_STEPS,
         LR,
+        FIND_LR,
         OPTIMIZER,
         SCHEDULE,
         AUGMENT,
@@ -86,6 +93,8 @@ enum {
         DATA,
         CSV,
         PLOT,
+        PROFILE,
+        BOARD,
         SAVE,
         SAVE_EVERY,
         RESUME,
@@ -105,6 +114,7 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"steps", required_argument, NULL, STEPS},
                                       {"log-steps", required_argument, NULL, LOG_STEPS},
                                       {"lr", required_argument, NULL, LR},
+                                      {"find-lr", no_argument, NULL, FIND_LR},
                                       {"optimizer", required_argument, NULL, OPTIMIZER},
                                       {"schedule", required_argument, NULL, SCHEDULE},
                                       {"augment", no_argument, NULL, AUGMENT},
@@ -119,6 +129,8 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"data", required_argument, NULL, DATA},
                                       {"csv", required_argument, NULL, CSV},
                                       {"plot", required_argument, NULL, PLOT},
+                                      {"profile", required_argument, NULL, PROFILE},
+                                      {"board", required_argument, NULL, BOARD},
                                       {"save", required_argument, NULL, SAVE},
                                       {"save-every", required_argument, NULL, SAVE_EVERY},
                                       {"resume", required_argument, NULL, RESUME},
@@ -137,6 +149,8 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
 static bool take_saving(options *o, int option)
 {
         switch (option) {
+        case PROFILE:
+                return value_file("profile", optarg, &o->profile);
         case SAVE:
                 return value_file("save", optarg, &o->save);
         case SAVE_EVERY:
@@ -175,6 +189,8 @@ static bool take(options *o, int option)
                 return value_whole_number("log-steps", optarg, 0, INT64_MAX, &o->log_steps);
         case LR:
                 return value_positive("lr", optarg, &o->lr);
+        case FIND_LR:
+                return o->find_lr = true;
         case OPTIMIZER:
                 return value_word("optimizer", optarg, WORDS("adam", "sgd"), &o->optimizer);
         case SCHEDULE:
@@ -207,6 +223,8 @@ static bool take(options *o, int option)
         case PLOT:
                 o->plot = optarg;
                 return true;
+        case BOARD:
+                return value_file("board", optarg, &o->board);
         case REPORT:
                 return o->report = true;
         case QUIET:
@@ -225,6 +243,19 @@ static bool wrong(const char *program, const char *words)
 static bool same(const char *path, const char *other)
 {
         return other && !strcmp(path, other);
+}
+
+/* Checks the options beside --find-lr. */
+static bool may_find_lr(const options *o, const char *program)
+{
+        if (o->predict || o->group || o->save || o->keep_best || o->onnx || o->board)
+                return wrong(program, "--find-lr does not train, so that it needs no --predict, --group, --save, "
+                                      "--keep-best, --onnx or --board");
+        if (!strcmp(o->amp, "f16"))
+                return wrong(program,
+                             "--find-lr does not scale losses, as f16 needs it; find the rate with --amp bf16");
+        return !o->steps || (o->steps >= 10 && o->steps <= 1000000) ||
+               wrong(program, "--find-lr needs --steps from 10 to 1000000, or none for 100");
 }
 
 /* Checks options that need or exclude each other, and sets defaults that depend on other options. */
@@ -247,6 +278,8 @@ static bool complete(options *o, const char *program)
         if (o->predict && !o->weights)
                 return wrong(program,
                              "--predict does not train; it needs --weights FILE, which --keep-best or --save wrote");
+        if (o->find_lr && !may_find_lr(o, program))
+                return false;
         if (!o->model && !o->predict)
                 o->model = "lenet";
         if (o->lr < 0)

@@ -1,6 +1,7 @@
 /* run.c - training and testing on Fashion-MNIST. */
 #include <stdlib.h>
 #include <string.h>
+#include "board.h"
 #include "models.h"
 #include "ranks.h"
 #include "run.h"
@@ -70,14 +71,17 @@ static int64_t images_of(const run *r, const lg_batch *b)
         return b->index + 1 < b->count ? each : r->train_images - b->index * each;
 }
 
-/* Prints the loss over all processes every --log-steps steps; only then, as reading a loss waits for the device. */
+/* Prints the loss over all processes every --log-steps steps, and writes it for --board; only then, as reading a loss
+ * waits for the device. */
 static void log_step(run *r, const lg_batch *b, const lg_tensor *loss)
 {
-        if (!r->o->log_steps || r->step % r->o->log_steps)
+        const bool prints = r->o->log_steps && r->step % r->o->log_steps == 0;
+        if (!prints && !board_is_due(r))
                 return;
         double value = lg_item(loss) * (double)lg_size_of(b->x, 0) / (double)images_of(r, b);
         ranks_sum(r, &value, 1);
-        if (lg_error(r->c) || !ranks_first(r))
+        board_number(r, "loss/step", value);
+        if (!prints || lg_error(r->c) || !ranks_first(r))
                 return;
         printf("step %lld  loss %.9g\n", (long long)r->step, value);
         run_flush(r, stdout, "the standard output");
@@ -149,6 +153,7 @@ double run_train_epoch(run *r, progress *p)
                 train_step(r, &b, sum);
                 r->spent = before + seconds() - p->start;
                 const bool shows = ranks_agree(r, p);
+                run_profile_step(r);
                 stops = r->interrupted;
                 save_step(r, sum, stops || (r->midway && r->step == r->last_step));
                 if (shows)

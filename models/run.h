@@ -22,14 +22,16 @@ typedef struct run {
         lg_ema *average;        /* moving averages of the weights (--ema), or NULL */
         lg_loader *train, *test;
         int64_t train_images; /* training images per epoch, over all processes */
+        lg_board *board;      /* of --board, on rank 0; NULL without it */
         lg_checkpoint *saved; /* checkpoint for --save and --resume; NULL without both */
         int64_t last_step;
-        int64_t saved_step; /* value of `step` at the last save; -1: none */
-        bool midway;        /* the current epoch has steps left */
-        bool stopped;       /* the run was saved in the middle of an epoch and ends there */
-        bool interrupted;   /* one of the processes has received Ctrl-C or SIGTERM */
-        bool unwritten;     /* writing to an open file has failed */
-        report *report;     /* confusion matrix that run_evaluate() fills, or NULL */
+        int64_t saved_step;    /* value of `step` at the last save; -1: none */
+        bool midway;           /* the current epoch has steps left */
+        bool stopped;          /* the run was saved in the middle of an epoch and ends there */
+        bool interrupted;      /* one of the processes has received Ctrl-C or SIGTERM */
+        bool unwritten;        /* writing to an open file has failed */
+        lg_profiler *profiler; /* of --profile, or NULL */
+        report *report;        /* confusion matrix that run_evaluate() fills, or NULL */
 
         /* State of the run, saved in a checkpoint. */
         int64_t step;
@@ -50,6 +52,10 @@ typedef struct figures {
 
 /* Makes all parts of *r, or sets an error in c. *r must not move afterwards: the checkpoint points into it. */
 void run_make(run *r, lg_ctx *c, const options *o);
+/* Begins the profile of --profile after three more steps; ends a step of it; prints it. The first process does so. */
+void run_profile_begin(run *r);
+void run_profile_step(run *r);
+void run_profile_end(run *r);
 /* Lets Ctrl-C or SIGTERM end a run after its current step; a second signal ends the program. */
 void run_catch_interrupt(void);
 /* Returns whether this process has received a signal. r->interrupted is what all processes have agreed on. */

@@ -31,6 +31,29 @@ bool run_interrupted(void)
         return interrupted;
 }
 
+/* ---- profiles ---- */
+
+void run_profile_begin(run *r)
+{
+        if (r->o->profile && ranks_first(r))
+                r->profiler = lg_profiler_open(r->c, .skip = 3, .steps = 20, .path = r->o->profile);
+}
+
+void run_profile_step(run *r)
+{
+        if (r->profiler)
+                lg_profiler_step(r->profiler);
+}
+
+void run_profile_end(run *r)
+{
+        if (!r->profiler)
+                return;
+        lg_profiler_print(stdout, r->profiler);
+        lg_profiler_close(r->profiler);
+        r->profiler = NULL;
+}
+
 /* ---- files ---- */
 
 bool saving_replaceable(run *r, const char *option, const char *path, bool *ret_is_new)

@@ -151,6 +151,7 @@ FAULTY(flock, int, (int fd, int operation), (fd, operation))
 FAULTY(fsync, int, (int fd), (fd))
 FAULTY(rename, int, (const char *from, const char *to), (from, to))
 FAULTY(unlink, int, (const char *path), (path))
+FAULTY(mkdir, int, (const char *path, mode_t mode), (path, mode))
 
 static inline int faulty_open(const char *path, int flags, mode_t mode)
 {
@@ -209,7 +210,8 @@ static const lg__files faulty_files = {.open = faulty_open,
                                        .flock = faulty_flock,
                                        .fsync = faulty_fsync,
                                        .rename = faulty_rename,
-                                       .unlink = faulty_unlink};
+                                       .unlink = faulty_unlink,
+                                       .mkdir = faulty_mkdir};
 
 /* Each of the calls fails once while `write` replaces a file of other contents: the old or the new one is there then,
  * and no other. */

@@ -33,7 +33,10 @@ near()
         awk -v a="$1" -v b="$2" -v part="$3" 'BEGIN { exit !(a > 0 && b > 0 && (a - b) ^ 2 <= (part * b) ^ 2) }'
 }
 
-runs --steps 150 --lr 0.01 --log-steps 1 --eval "$work/text" --out "$work/model"
+runs --steps 150 --lr 0.01 --log-steps 1 --eval "$work/text" --out "$work/model" --board "$work/runs"
+for tag in loss/train:150 'learning rate:150' loss/test:1 values/transformer.wpe.weight:10 gradients/transformer.wpe.weight:10; do
+        [ "$(written "$work/runs" "${tag%:*}")" = "${tag#*:}" ] || complain "--board: not ${tag#*:} of ${tag%:*}"
+done
 [ "$(grep -c '^step [0-9]*/150  loss [0-9.]*  rate ' "$work/out")" = 150 ] || complain "--log-steps 1: not 150 losses"
 loss=$(number loss)
 awk -v l="$loss" 'BEGIN { exit !(l > 0 && l < 2) }' || complain "the loss after 150 steps is $loss"
@@ -56,6 +59,9 @@ for run in 1 2 3; do
 done
 cmp -s "$work/drawn.2" "$work/drawn.3" || complain "the same seed draws another text"
 cmp -s "$work/drawn.1" "$work/drawn.2" && complain "another seed draws the same text"
+
+runs --profile "$work/trace.json"
+{ grep -q '^by module ' "$work/out" && grep -q '"name":"adamw step"' "$work/trace.json"; } || complain "--profile: $(cat "$work/out")"
 
 # The same figures: again, with layers that run twice, and with two batches of half the size.
 runs --log-steps 8 --eval "$work/text" --model llama-mini

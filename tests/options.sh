@@ -25,3 +25,9 @@ documented()
                 grep -q -- "$(echo "$option" | sed 's/-/\\\\-/g')" "$manual" || complain "the manual lacks $option"
         done
 }
+
+# written FOLDER TAG: how often the files for TensorBoard in a folder have the tag
+written()
+{
+        cat "$1"/events.out.tfevents.* | LC_ALL=C grep -a -o "$2" | wc -l
+}

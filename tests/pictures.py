@@ -50,8 +50,9 @@ with tempfile.TemporaryDirectory() as work:
     sources = {os.path.basename(p)[:-4] for p in glob.glob(os.path.join(folder, '*.dot'))}
     pictures = {os.path.basename(p)[:-4] for p in glob.glob(os.path.join(folder, '*.svg'))}
     wrong += [f'{name}: a source without a picture, or a picture without a source' for name in sources ^ pictures]
-with open(os.path.join(folder, 'training.png'), 'rb') as f:
-    if f.read(8) != b'\x89PNG\r\n\x1a\n':
-        wrong.append('training.png is no PNG')
+for name in 'training.png', 'find_lr.png':
+    with open(os.path.join(folder, name), 'rb') as f:
+        if f.read(8) != b'\x89PNG\r\n\x1a\n':
+            wrong.append(f'{name} is no PNG')
 print(f'{len(pictures)} pictures', *wrong, sep='\n')
 sys.exit(len(wrong) > 0 or len(pictures) < 6)

@@ -37,12 +37,45 @@ cmp -s "$work/1" "$work/2" || complain "--log-steps 4 does not print the fourth 
 runs --model mlp --schedule none --log-steps 4 --group # no launcher has started it
 grep '^step' "$work/out" >"$work/1"
 cmp -s "$work/1" "$work/2" || complain "--group alone prints other losses"
+runs --model mlp --schedule none --log-steps 4 --board "$work/runs/one"
+grep '^step' "$work/out" >"$work/1"
+cmp -s "$work/1" "$work/2" || complain "--board changes the losses"
+for tag in loss/step:1 loss/train:2 loss/test:2 accuracy/test:2 'learning rate:2' values/1.weight:2 gradients/1.bias:2; do
+        [ "$(written "$work/runs/one" "${tag%:*}")" = "${tag#*:}" ] || complain "--board: not ${tag#*:} of ${tag%:*}"
+done
+runs --model mlp --schedule none --steps 4 --log-steps 1 --board "$work/runs/two" --save "$work/boarded"
+runs --model mlp --schedule none --log-steps 1 --board "$work/runs/two" --resume "$work/boarded"
+[ "$(written "$work/runs/two" loss/step)" = 6 ] || complain "--board of a run in two parts: not 6 losses"
+[ "$(written "$work/runs/two" brain.Event:2)" = 2 ] || complain "--board of a run in two parts: not two files"
+fails 2 'lg_board_open: .* cannot be made: Not a directory' --data "$work" --board "$work/a.csv"
 if command -v gnuplot >/dev/null; then
         runs --model mlp --epochs 1 --quiet --plot "$work/a.png"
         [ ! -s "$work/err" ] || complain "gnuplot says $(cat "$work/err")" # of one epoch, on axes of no width
         [ "$(head -c 4 "$work/a.png" | tail -c 3)" = PNG ] || complain "the picture is no PNG"
         [ ! -e "$work/a.png.csv" ] || complain "a temporary file is left"
 fi
+
+# The range test: lines of the table, the file with the same figures, and a suggestion that is one of its rates.
+set -- --data "$work" --batch 20 --threads 1 --model mlp --seed 3 --find-lr
+"$program" "$@" --csv "$work/rates.csv" >"$work/out" 2>"$work/err" || complain "--find-lr: exit $?: $(cat "$work/err")"
+[ "$(head -n 1 "$work/rates.csv")" = rate,loss,smoothed_loss ] || complain "--find-lr --csv: another first line"
+n=$(grep -c '^ *[0-9][-.e0-9]*  *[0-9][.0-9]*  [0-9][.0-9]*$' "$work/out")
+[ "$n" -gt 30 ] && [ "$(wc -l <"$work/rates.csv")" = $((n + 1)) ] || complain "--find-lr: $n lines, but $(wc -l <"$work/rates.csv") in the file"
+found=$(sed -n 's/^suggested learning rate \([0-9][-.e0-9]*\)$/\1/p' "$work/out")
+grep -q "^ *$found  " "$work/out" || complain "--find-lr suggests \"$found\", which is no rate of its table"
+"$program" "$@" --quiet --steps 200 >"$work/out" 2>"$work/err" || complain "--find-lr --steps 200: exit $?: $(cat "$work/err")"
+grep -q '^suggested learning rate' "$work/out" && [ "$(wc -l <"$work/out")" = 1 ] || complain "--find-lr --quiet says more or less"
+if command -v gnuplot >/dev/null; then
+        "$program" "$@" --quiet --plot "$work/rates.png" >"$work/out" 2>"$work/err" || complain "--find-lr --plot: exit $?"
+        [ ! -s "$work/err" ] || complain "gnuplot says $(cat "$work/err")"
+        [ "$(head -c 4 "$work/rates.png" | tail -c 3)" = PNG ] || complain "the picture of --find-lr is no PNG"
+fi
+fails 2 'needs no --predict, --group, --save' "$@" --save "$work/none"
+fails 2 'needs no --predict, --group, --save' "$@" --group
+fails 2 'find the rate with --amp bf16' "$@" --amp f16
+fails 2 'needs --steps from 10 to 1000000' "$@" --steps 9
+fails 1 '/dev/full cannot be written' "$@" --csv /dev/full
+full 'the standard output cannot be written' "$program" "$@" --quiet
 
 runs --model lenet --ema 0.9 --keep-best "$work/best" --onnx "$work/net.onnx"
 grep -q image "$work/net.onnx" && grep -q scores "$work/net.onnx" && grep -q 0.weight "$work/net.onnx" || complain "--onnx writes no network"

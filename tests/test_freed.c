@@ -9,6 +9,7 @@ typedef struct world {
         lg_module *module, *attention, *encoder, *decoder, *transformer, *rnn;
         lg_kv_cache *cache;
         lg_tokenizer *tokenizer;
+        lg_board *board;
         lg_group *group;
         lg_optimizer *optimizer;
         lg_scaler *scaler;
@@ -66,6 +67,10 @@ TEST_CASE(every_call)
         fclose(json);
         w.tokenizer = lg_tokenizer_open(c, name);
         remove(name);
+        char boards[] = "boards-XXXXXX", command[64];
+        w.board = lg_board_open(c, mkdtemp(boards));
+        snprintf(command, sizeof command, "rm -r %s", boards); /* the file stays open */
+        assert_int_equal(system(command), 0);
         w.host = lg_ones(c, LG_SHAPE(1, 4), .device = lg_cpu());
         w.dataset = lg_dataset_list(c, LG_LIST(w.host));
         w.group = lg_group_open(c);

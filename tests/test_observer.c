@@ -58,7 +58,7 @@ static void enter(lg__observer *o, const lg__frame *f)
         record *r = (record *)o;
         r->entered++;
         begin(r);
-        r->wrong = r->wrong || !f->module == !f->node;
+        r->wrong = r->wrong || !!f->module + !!f->node + !!f->label != 1;
 }
 
 static void leave(lg__observer *o, const lg__frame *f)
@@ -106,9 +106,10 @@ TEST_CASE(pairs)
         assert_int_equal(r.copied, 24 * 4 + 4 * 8);
         assert_true(r.begun > 10 && r.begun == r.ended && r.failed == 0);
         assert_true(r.composites >= 1);
-        assert_int_equal(r.nodes, 4);       /* two products, the loss, and a view between them */
-        assert_true(r.fused >= 1);          /* of the loss */
-        assert_int_equal(r.entered, 3 + 4); /* Sequential and the two Linears; four derivatives */
+        assert_int_equal(r.nodes, 4); /* two products, the loss, and a view between them */
+        assert_true(r.fused >= 1);    /* of the loss */
+        /* Sequential and the two Linears; four derivatives; backward and two copies from the host */
+        assert_int_equal(r.entered, 3 + 4 + 3);
         assert_int_equal(r.left, r.entered);
         assert_true(r.open == 0 && r.deepest >= 3 && !r.wrong);
         assert_true(r.allocated > 0);
@@ -232,7 +233,7 @@ typedef struct outcome {
 } outcome;
 
 /* Four steps of a network with what libgrad fuses, and what each kernel was called. */
-static void train(outcome *ret, bool with_observer, bool with_trace)
+static void train(outcome *ret, bool with_observer, bool with_trace, bool with_profiler)
 {
         lg_ctx *c = open_ctx();
         lg_device_api api;
@@ -250,6 +251,8 @@ static void train(outcome *ret, bool with_observer, bool with_trace)
                 lg__observe(c, &r.observer);
         if (with_trace)
                 assert_true(lg_set_trace(c, ignore));
+        lg_profiler *p = with_profiler ? lg_profiler_open(c) : NULL;
+        assert_true(p || !with_profiler);
         count_kernels(c, &api, &table);
         for (int i = 0; i < 4; i++) {
                 lg_tensor *loss = loss_of(net, x, y);
@@ -263,6 +266,7 @@ static void train(outcome *ret, bool with_observer, bool with_trace)
         assert_ok(c);
         assert_true(!with_observer || (r.begun > 40 && r.begun == r.ended && !r.wrong));
         lg__device_get(c, test_device(c))->api = was;
+        assert_true(!p || lg_profiler_close(p));
         if (with_observer)
                 lg__unobserve(c, &r.observer);
         lg_close(c);
@@ -270,21 +274,25 @@ static void train(outcome *ret, bool with_observer, bool with_trace)
 
 TEST_CASE(nothing_changes)
 {
-        outcome alone, seen, traced;
-        train(&alone, false, false);
-        train(&seen, true, false);
-        train(&traced, false, true);
+        outcome alone, seen, traced, profiled;
+        train(&alone, false, false, false);
+        train(&seen, true, false, false);
+        train(&traced, false, true, false);
+        train(&profiled, false, false, true);
         int kernels = 0;
         for (int i = 0; i <= ELEMENTWISE; i++) {
                 kernels += alone.counts[i];
                 assert_int_equal(seen.counts[i], alone.counts[i]);
                 assert_int_equal(traced.counts[i], alone.counts[i]);
+                assert_int_equal(profiled.counts[i], alone.counts[i]);
         }
         assert_true(kernels > 80 && alone.counts[KERNEL_gemm] > 0 && alone.counts[ELEMENTWISE] > 0);
         assert_memory_equal(seen.losses, alone.losses, sizeof alone.losses);
         assert_memory_equal(seen.weight, alone.weight, sizeof alone.weight);
         assert_memory_equal(traced.losses, alone.losses, sizeof alone.losses);
         assert_memory_equal(traced.weight, alone.weight, sizeof alone.weight);
+        assert_memory_equal(profiled.losses, alone.losses, sizeof alone.losses);
+        assert_memory_equal(profiled.weight, alone.weight, sizeof alone.weight);
 }
 
 /* ---- a trace that changes itself ---- */

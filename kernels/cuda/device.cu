@@ -6,6 +6,10 @@
 #include "../queue_fail.inc"
 #include <stdio.h>
 #include <string.h>
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#define LG_NVTX 1
+#include <nvtx3/nvToolsExt.h>
+#endif
 
 extern "C" const lg_kernels lg_cuda_kernels;
 
@@ -285,6 +289,55 @@ static bool event_query(lg_queue *base, uint64_t mark, bool wait)
         return lg_cuda_finish(base, event, wait);
 }
 
+/* ---- times and ranges, for profilers ---- */
+
+static bool time_mark(lg_queue *q, void **mark)
+{
+        lg_on_device here(q->index);
+        cudaEvent_t event = (cudaEvent_t)*mark;
+        if (here.error == cudaSuccess && (event || cudaEventCreate(&event) == cudaSuccess)) {
+                *mark = event;
+                if (cudaEventRecord(event, lg_cuda(q)->stream) == cudaSuccess)
+                        return true;
+        }
+        cudaGetLastError();
+        return false;
+}
+
+static bool time_between(lg_queue *q, void *from, void *to, double *ret)
+{
+        float ms = 0;
+        lg_on_device here(q->index);
+        if (here.error != cudaSuccess || cudaEventElapsedTime(&ms, (cudaEvent_t)from, (cudaEvent_t)to) != cudaSuccess) {
+                cudaGetLastError();
+                return false;
+        }
+        *ret = (double)ms * 1e-3;
+        return true;
+}
+
+static void time_free(lg_queue *q, void *mark)
+{
+        lg_on_device here(q->index);
+        if (mark && cudaEventDestroy((cudaEvent_t)mark) != cudaSuccess)
+                cudaGetLastError();
+}
+
+#ifdef LG_NVTX
+static void range_begin(const char *name)
+{
+        nvtxRangePushA(name);
+}
+
+static void range_end()
+{
+        nvtxRangePop();
+}
+#else
+#define range_begin NULL
+#define range_end NULL
+#endif
+
 /* ---- facts ---- */
 
 static bool facts(int index, lg_device_facts *ret)
@@ -350,7 +403,12 @@ static const lg_device_api api = {LG_DEVICE_ABI,
                                   &lg_cuda_kernels,
                                   true,
                                   &lg_cuda_links,
-                                  lg_cuda_recurrent_reserve};
+                                  lg_cuda_recurrent_reserve,
+                                  time_mark,
+                                  time_between,
+                                  time_free,
+                                  range_begin,
+                                  range_end};
 
 extern "C" __attribute__((visibility("default"))) const lg_device_api *lg_device_module(void)
 {

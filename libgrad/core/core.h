@@ -220,11 +220,13 @@ struct lg_ctx {
         struct lg__watcher *watchers; /* watchers of backward passes (graph/graph.h) */
         lg_tensor *dead, *dead_tail;  /* queue of freed tensor records, to be reused */
         int64_t dead_count, live_count;
-        lg__observer *observers;       /* list of observers (observer.h), or NULL */
-        lg__observer *next_observer;   /* the observer after the one whose callback runs */
-        bool observing;                /* an observer's callback is running: its operations are not observed */
-        const char *unread;            /* function that runs a module and forbids it to read values, or NULL */
-        const lg__frame *frame;        /* innermost frame of running modules and derivatives */
+        lg__observer *observers;     /* list of observers (observer.h), or NULL */
+        lg__observer *next_observer; /* the observer after the one whose callback runs */
+        bool observing;              /* an observer's callback is running: its operations are not observed */
+        const char *unread;          /* function that runs a module and forbids it to read values, or NULL */
+        const lg__frame *frame;      /* innermost frame of running modules, derivatives and named spans */
+        lg_profiler *profiler;       /* open profiler, or NULL */
+        double work;                 /* floating-point operations of products, convolutions and the like, all devices */
         const struct lg__files *files; /* replaced file system calls (io/files.h), or NULL for the usual ones */
         int user_calls;                /* number of running calls of user code, apart from those inside fence scopes */
         int64_t exports;               /* number of storages used by other programs (exports.c) */
@@ -232,6 +234,11 @@ struct lg_ctx {
         _Atomic(struct lg__export *) given_back; /* exports released by any thread, or a mark */
 };
 #define LG__CTX_LIVE 0x6c67u
+/* Counts the floating-point operations of a product, convolution, attention or recurrent layer, for profilers. */
+static inline void lg__device_work(const lg__device *d, double flops)
+{
+        d->cache.ctx->work += flops;
+}
 /* Last part of lg_close(): frees devices, memory and the context. */
 void lg__context_finish(lg_ctx *c);
 

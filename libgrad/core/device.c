@@ -2,7 +2,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/core.h"
+#include "core/observer.h"
 
 static void *scratch(lg_queue *q, size_t bytes)
 {
@@ -198,7 +198,11 @@ static bool report_error(lg_ctx *c, const lg_device_error *f)
 bool lg__device_wait(lg__device *d)
 {
         lg_device_error found = {0};
-        if (!d->api->synchronize(d->queue, &found))
+        lg__frame span;
+        lg__span_begin(d->cache.ctx, &span, "wait", "device", NULL);
+        const bool ok = d->api->synchronize(d->queue, &found);
+        lg__span_end(d->cache.ctx, &span);
+        if (!ok)
                 return lg__kernel_done(d, "lg_synchronize", false);
         return found.code == LG_DEVICE_OK || report_error(d->cache.ctx, &found);
 }
@@ -206,7 +210,11 @@ bool lg__device_wait(lg__device *d)
 bool lg__device_item(lg__device *d, const void *p, lg_dtype from, void *ret, lg_dtype to)
 {
         lg_device_error found = {0};
-        if (!lg__kernel_done(d, "lg_item", d->api->item(d->queue, p, from, ret, to, &found)))
+        lg__frame span;
+        lg__span_begin(d->cache.ctx, &span, "wait", "device", NULL);
+        const bool ok = lg__kernel_done(d, "lg_item", d->api->item(d->queue, p, from, ret, to, &found));
+        lg__span_end(d->cache.ctx, &span);
+        if (!ok)
                 return false;
         return found.code == LG_DEVICE_OK || report_error(d->cache.ctx, &found);
 }

@@ -20,3 +20,16 @@ void lg__unobserve(lg_ctx *c, lg__observer *o)
         if (c->next_observer == o)
                 c->next_observer = o->next;
 }
+
+void lg__span_enter(lg_ctx *c, lg__frame *f, const char *label, const char *of, lg__device *d)
+{
+        *f = (lg__frame){.outer = c->frame, .label = label, .of = of, .device = d};
+        c->frame = f;
+        LG__NOTIFY(c, enter, f);
+}
+
+void lg__span_leave(lg_ctx *c, const lg__frame *f)
+{
+        LG__NOTIFY(c, leave, f);
+        c->frame = f->outer;
+}

@@ -8,13 +8,17 @@
 typedef struct lg__call lg__call;
 typedef struct lg__vjp lg__vjp;
 
-/* Frame around ops, on the stack of the function that creates it: a module's forward, or a node's derivative. */
+/* Frame around ops, on the stack of the function that creates it: a module's forward, a node's derivative, or a named
+ * span of other work. One of node, module and label is set. */
 struct lg__frame {
         const lg__frame *outer;
-        const lg__node *node; /* node whose derivative runs, or NULL for a module */
-        lg_module *module;    /* module whose forward runs, or NULL for a node */
-        lg__device *device;   /* device of the module's first input, or NULL if it has no input */
+        const lg__node *node; /* node whose derivative runs */
+        lg_module *module;    /* module whose forward runs */
+        const char *label;    /* name of a span, such as "backward"; a string constant, or the name of a region */
+        const char *of;       /* of a span: word before the label, such as "adam" before "step", or NULL */
+        lg__device *device;   /* device of the module's first input, or on which the span works; NULL: none */
         void (*name)(const lg_module *m, char *text, size_t size); /* writes path and type, "0.2 (Conv2d)" */
+        bool region;                                               /* a span that lg_region() has named */
 };
 
 /* Any callback may be NULL. Begin and end, and enter and leave, are called in pairs, even if the operation between
@@ -22,7 +26,8 @@ struct lg__frame {
  * which makes the observed operation fail. Operations that a callback runs are not observed. */
 struct lg__observer {
         lg__observer *next;
-        /* An op, after its checks and casts; for a composite, the ops that it applies are reported in between. */
+        /* An op, after its checks and casts and before its outputs are created; for a composite, the ops that it
+         * applies are reported in between. */
         void (*op_begin)(lg__observer *o, const lg__call *call);
         void (*op_end)(lg__observer *o, const lg__call *call, bool ok);
         void (*recorded)(lg__observer *o, lg__node *n); /* node n was created; its results do not refer to it yet */
@@ -53,5 +58,19 @@ void lg__unobserve(lg_ctx *c, lg__observer *o);
                 }                                                                                                      \
                 (c)->observing = false;                                                                                \
         } while (0)
+
+/* Begins a named span in frame f, uninitialised, or ends it. Without observers there is no frame. d may be NULL. */
+void lg__span_enter(lg_ctx *c, lg__frame *f, const char *label, const char *of, lg__device *d);
+void lg__span_leave(lg_ctx *c, const lg__frame *f);
+static inline void lg__span_begin(lg_ctx *c, lg__frame *f, const char *label, const char *of, lg__device *d)
+{
+        if (c->observers)
+                lg__span_enter(c, f, label, of, d);
+}
+static inline void lg__span_end(lg_ctx *c, const lg__frame *f)
+{
+        if (c->frame == f)
+                lg__span_leave(c, f);
+}
 
 #endif

@@ -288,6 +288,11 @@ bool lg__batch_ring_ready(lg__batch_ring *r, int64_t b)
         return ready;
 }
 
+int lg__batch_ring_threads(const lg__batch_ring *r)
+{
+        return r->thread_count;
+}
+
 lg__batch_slot *lg__batch_ring_wait(lg__batch_ring *r, int64_t b)
 {
         lg__batch_slot *s = slot_of(r, b);

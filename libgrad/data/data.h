@@ -214,6 +214,8 @@ void lg__batch_ring_stop(lg__batch_ring *r);
 bool lg__batch_ring_lost(const lg__batch_ring *r);
 /* Returns true if lg__batch_ring_wait() would return without waiting for a thread. */
 bool lg__batch_ring_ready(lg__batch_ring *r, int64_t b);
+/* Returns the number of threads that make batches. */
+int lg__batch_ring_threads(const lg__batch_ring *r);
 /* Waits for batch b or, without threads, makes it. Returns its slot, reserved for the caller until
  * lg__batch_ring_release(), or NULL with an error. After the end of a stream the batch's count is 0. */
 lg__batch_slot *lg__batch_ring_wait(lg__batch_ring *r, int64_t b);

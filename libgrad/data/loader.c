@@ -1,5 +1,6 @@
 /* loader.c - loaders, which go through a data set in batches, each in a scope of its own. */
 #include <string.h>
+#include "core/observer.h"
 #include "group/group.h"
 #include "state/entries.h"
 #include "data.h"
@@ -104,7 +105,10 @@ static lg__batch_slot *wait_for_batch(lg_loader *l, int64_t b)
         lg_scope scope;
         if (!begin_making(l, &scope))
                 return NULL;
+        lg__frame span;
+        lg__span_begin(l->object.ctx, &span, lg__batch_ring_threads(l->ring) ? "wait" : "batch", "loader", NULL);
         lg__batch_slot *s = lg__batch_ring_wait(l->ring, b);
+        lg__span_end(l->object.ctx, &span);
         end_making(l, scope);
         return lg__ok(l->object.ctx) ? s : NULL;
 }
@@ -421,16 +425,9 @@ static bool step(lg_loader *l, lg_batch *b, bool *ret_end)
         return false;
 }
 
-bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
+static bool next(lg_loader *l, lg_batch *ret, size_t size)
 {
-        lg_ctx *c = l ? l->object.ctx : NULL;
         bool end = false;
-        if (!lg__enter(c))
-                return false;
-        if (!ret)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_next: the batch is NULL");
-        if (!step_may_end(l, "lg_loader_next"))
-                return false;
         end_step(l);
         if (!continue_epoch(l))
                 return false;
@@ -446,6 +443,22 @@ bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
                 lg__give(ret, size, &b, sizeof b);
         else if (end)
                 end_epoch(l);
+        return ok;
+}
+
+bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
+{
+        lg_ctx *c = l ? l->object.ctx : NULL;
+        lg__frame span;
+        if (!lg__enter(c))
+                return false;
+        if (!ret)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_next: the batch is NULL");
+        if (!step_may_end(l, "lg_loader_next"))
+                return false;
+        lg__span_begin(c, &span, "loader", NULL, NULL);
+        const bool ok = next(l, ret, size);
+        lg__span_end(c, &span);
         return ok;
 }
 

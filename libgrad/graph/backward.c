@@ -7,6 +7,7 @@
  * gradients.
  */
 #include "pending.h"
+#include "core/observer.h"
 
 /* ---- hooks, leaves, results of lg_grad ---- */
 
@@ -203,6 +204,8 @@ static bool start(call *k, lg_tensor *y, lg_tensor *given)
 static bool run_call(call *k, lg_list outputs, lg_list grads)
 {
         lg_ctx *c = k->ctx;
+        lg__frame span;
+        lg__span_begin(c, &span, "backward", NULL, NULL);
         bool ok = true, was = lg_set_grad_mode(c, k->create_graph);
         const lg_dtype region = c->autocast;
         c->autocast = region ? LG_F32 : LG_DTYPE_NONE;
@@ -222,6 +225,7 @@ static bool run_call(call *k, lg_list outputs, lg_list grads)
         lg_scope_end(c, scope);
         lg_set_grad_mode(c, was);
         c->autocast = region;
+        lg__span_end(c, &span);
         return ok;
 }
 

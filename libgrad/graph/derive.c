@@ -157,7 +157,7 @@ static bool run_vjp(call *k, pending *p, lg__vjp *v)
         for (int i = 0; i < n->out_count; i++)
                 v->grad[i] = p->grads[i];
         const bool first_order = !k->create_graph, views = first_order && n->op->flags & LG__ALIASES;
-        const lg__frame frame = {.outer = k->ctx->frame, .node = n};
+        lg__frame frame = {.outer = k->ctx->frame, .node = n};
         k->ctx->frame = &frame;
         LG__NOTIFY(k->ctx, enter, &frame);
         bool ok;

@@ -75,6 +75,7 @@ struct lg__node {
         int refs;
         int in_count, out_count, saved_count;
         bool freed;        /* a backward pass has already freed the saved values */
+        uint32_t place;    /* number by which a profiler finds the module that recorded the node, or 0 */
         size_t bytes;      /* size of the whole allocation: node, edges, saved values, sizes, attributes */
         lg__hook *hooks;   /* last element of a circular list, so hooks->next is the first hook; NULL: no hooks */
         lg__cast *cast;    /* 16-bit copy of this leaf that an lg_autocast() region caches, or NULL */

@@ -189,6 +189,15 @@ static bool record(lg__call *call)
         return lg__remember(call);
 }
 
+/* Creates the outputs, computes and records them. */
+static bool compute(lg__call *call)
+{
+        const lg__op *op = call->op;
+        if ((op->infer && !op->infer(call)) || !make_outputs(call))
+                return false;
+        return ((!op->forward || op->forward(call)) && record(call)) || drop_outputs(call, call->out_count);
+}
+
 static bool run(lg__call *call, lg_tensor **in)
 {
         const lg__op *op = call->op;
@@ -199,12 +208,10 @@ static bool run(lg__call *call, lg_tensor **in)
                 lg__layout_copy(&call->out_at[0], &in[0]->at);
         call->out_at[0].dtype = in[0]->at.dtype;
         call->out_at[0].shape = in[0]->at.shape;
-        if ((op->infer && !op->infer(call)) || !make_outputs(call))
-                return false;
         LG__NOTIFY(call->ctx, op_begin, call);
-        const bool ok = (!op->forward || op->forward(call)) && record(call);
+        const bool ok = compute(call);
         LG__NOTIFY(call->ctx, op_end, call, ok);
-        return (ok && !call->ctx->error) || drop_outputs(call, call->out_count);
+        return ok && (!call->ctx->error || drop_outputs(call, call->out_count));
 }
 
 /* Applies an op to inputs that lg__accept() has checked. Casts replace the entries of `inputs`, a copy of `in`, and

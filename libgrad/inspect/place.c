@@ -5,6 +5,8 @@ lg__place lg__place_now(const lg_ctx *c)
 {
         lg__place p = {""};
         const lg__frame *f = c->frame;
+        while (f && f->label)
+                f = f->outer;
         if (f && f->module)
                 f->name(f->module, p.s, sizeof p.s);
         else if (f && f->node->where)

@@ -33,6 +33,7 @@ const lg__files lg__system_files = {
         .fsync = fsync,
         .rename = rename,
         .unlink = unlink,
+        .mkdir = mkdir,
 };
 
 const char *lg__file_kind(mode_t mode)
@@ -77,6 +78,24 @@ int64_t lg__pread_all(const lg__files *files, int fd, int64_t at, void *to, int6
                 done += n;
         }
         return done;
+}
+
+bool lg__pwrite_all(const lg__files *files, int fd, int64_t at, const void *data, size_t bytes)
+{
+        for (const char *from = data; bytes;) {
+                const size_t piece = bytes < LG__MOST_BYTES ? bytes : LG__MOST_BYTES;
+                const ssize_t n = files->pwrite(fd, from, piece, (off_t)at);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n == 0)
+                        errno = EIO; /* pwrite() wrote nothing and set no error */
+                if (n <= 0)
+                        return false;
+                from += n;
+                at += n;
+                bytes -= (size_t)n;
+        }
+        return true;
 }
 
 int64_t lg__read_at(lg_ctx *c, const char *who, const char *path, int fd, int64_t at, void *to, int64_t bytes)

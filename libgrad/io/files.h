@@ -20,6 +20,7 @@ typedef struct lg__files {
         int (*fsync)(int fd);
         int (*rename)(const char *from, const char *to);
         int (*unlink)(const char *path);
+        int (*mkdir)(const char *path, mode_t mode);
 } lg__files;
 extern const lg__files lg__system_files;
 
@@ -42,6 +43,8 @@ int lg__open_regular(lg_ctx *c, const char *who, const char *path, int64_t *ret_
 /* Reads `bytes` bytes from byte `at` on, in any thread. Returns the number of bytes, which is smaller only at the end
  * of the file, or -1 with errno in *ret_error. */
 int64_t lg__pread_all(const lg__files *files, int fd, int64_t at, void *to, int64_t bytes, int *ret_error);
+/* Writes `bytes` bytes from byte `at` on, in one system call if that takes them all. Returns false with errno set. */
+bool lg__pwrite_all(const lg__files *files, int fd, int64_t at, const void *data, size_t bytes);
 /* Reads as lg__pread_all() does. Returns -1 and sets LG_ERR_IO or LG_ERR_MEMORY on failure. */
 int64_t lg__read_at(lg_ctx *c, const char *who, const char *path, int fd, int64_t at, void *to, int64_t bytes);
 

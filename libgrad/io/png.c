@@ -1,6 +1,7 @@
 /* png.c - reads PNG files as tensors and writes tensors as PNG files. */
 #include "files.h"
 #include "png_codec.h"
+#include "sink.h"
 
 /* ---- reading ---- */
 
@@ -81,6 +82,11 @@ static bool check_picture(const lg_tensor *t)
         return true;
 }
 
+static bool put_to_sink(void *sink, const void *data, size_t bytes)
+{
+        return lg__sink_put(sink, data, bytes);
+}
+
 /* Writes a contiguous tensor on the CPU. */
 static bool encode(const lg_tensor *t, const char *path)
 {
@@ -93,7 +99,8 @@ static bool encode(const lg_tensor *t, const char *path)
         if (!scratch)
                 return false;
         bool ok = lg__sink_open(&sink);
-        if (ok && !lg__png_encode(lg__data(t), s.ndim == 3 ? (int)s.size[0] : 1, height, width, &sink, scratch, &wrong))
+        if (ok && !lg__png_encode(lg__data(t), s.ndim == 3 ? (int)s.size[0] : 1, height, width, put_to_sink, &sink,
+                                  scratch, &wrong))
                 ok = lg__fail(t->ctx, LG_ERR_IO, "lg_write_png: %s %s", path, wrong.s);
         ok = ok && lg__sink_commit(&sink);
         lg__sink_close(&sink);

@@ -28,7 +28,8 @@ typedef struct work {
         uint8_t *out;
         /* for encoding: */
         const uint8_t *planes;
-        lg__sink *to;
+        lg__png_put *put;
+        void *to;
 } work;
 
 static bool fail(lg__png_wrong *wrong, const char *format, ...) LG_PRINTF(2, 3);
@@ -89,7 +90,7 @@ static void on_read(png_structp png, png_bytep data, size_t bytes)
 static void on_write(png_structp png, png_bytep data, size_t bytes)
 {
         work *w = png_get_io_ptr(png);
-        if (!lg__sink_put(w->to, data, bytes))
+        if (!w->put(w->to, data, bytes))
                 png_error(png, "the file cannot be written");
 }
 
@@ -295,8 +296,8 @@ size_t lg__png_encode_scratch(int64_t width)
                5 * (4 * (size_t)width + ROW_EXTRA); /* encode()'s row; libpng's current, previous and two trial rows */
 }
 
-bool lg__png_encode(const uint8_t *planes, int channels, int64_t height, int64_t width, lg__sink *to, void *scratch,
-                    lg__png_wrong *ret_wrong)
+bool lg__png_encode(const uint8_t *planes, int channels, int64_t height, int64_t width, lg__png_put *put, void *to,
+                    void *scratch, lg__png_wrong *ret_wrong)
 {
         work w = {.memory = scratch,
                   .left = lg__png_encode_scratch(width),
@@ -306,6 +307,7 @@ bool lg__png_encode(const uint8_t *planes, int channels, int64_t height, int64_t
                   .width = width,
                   .channels = channels,
                   .planes = planes,
+                  .put = put,
                   .to = to};
         return guarded(&w, encode);
 }

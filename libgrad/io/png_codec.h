@@ -6,7 +6,7 @@
 #ifndef LG_IO_PNG_CODEC_H
 #define LG_IO_PNG_CODEC_H
 
-#include "sink.h"
+#include "tensor/tensor.h"
 
 /* Bytes at the beginning of a PNG file that lg__png_look() needs. */
 #define LG__PNG_HEAD 33
@@ -32,10 +32,12 @@ bool lg__png_look(const void *head, size_t bytes, int64_t file_bytes, lg__png_fa
 bool lg__png_decode(const lg__png_facts *facts, const void *file, size_t bytes, int channels, uint8_t *out,
                     void *scratch, lg__png_wrong *ret_wrong);
 
-/* Writes pixels (channels, height, width) to a sink as a PNG file; `scratch` has lg__png_encode_scratch(width) bytes.
- * Returns false with an error in the sink's context, or else libpng's error in *ret_wrong. */
+/* Receives the next bytes of a PNG file. Returns false to end the encoding. */
+typedef bool lg__png_put(void *to, const void *data, size_t bytes);
+/* Encodes pixels (channels, height, width) as a PNG file, for `put`, which is passed `to`; `scratch` has
+ * lg__png_encode_scratch(width) bytes. Returns false with an error in *ret_wrong, also if `put` has returned false. */
 size_t lg__png_encode_scratch(int64_t width);
-bool lg__png_encode(const uint8_t *planes, int channels, int64_t height, int64_t width, lg__sink *to, void *scratch,
-                    lg__png_wrong *ret_wrong);
+bool lg__png_encode(const uint8_t *planes, int channels, int64_t height, int64_t width, lg__png_put *put, void *to,
+                    void *scratch, lg__png_wrong *ret_wrong);
 
 #endif

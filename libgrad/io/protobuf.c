@@ -95,8 +95,7 @@ int64_t lg__proto_numbers(const lg__proto *p, int wire)
 
 /* ---- writing ---- */
 
-/* Appends bytes, or room for them if data is NULL. */
-static char *append(lg__proto_out *o, const void *data, size_t bytes)
+char *lg__proto_append(lg__proto_out *o, const void *data, size_t bytes)
 {
         if (!lg__ok(o->ctx))
                 return NULL;
@@ -130,7 +129,7 @@ static int varint(char *to, uint64_t v)
 static void put_varint(lg__proto_out *o, uint64_t v)
 {
         char bytes[LONGEST];
-        append(o, bytes, (size_t)varint(bytes, v));
+        lg__proto_append(o, bytes, (size_t)varint(bytes, v));
 }
 
 static void put_key(lg__proto_out *o, int field, int wire)
@@ -140,7 +139,7 @@ static void put_key(lg__proto_out *o, int field, int wire)
 
 static void put_fixed(lg__proto_out *o, uint64_t v, size_t bytes)
 {
-        char *to = append(o, NULL, bytes);
+        char *to = lg__proto_append(o, NULL, bytes);
         for (size_t i = 0; to && i < bytes; i++)
                 to[i] = (char)(v >> (8 * i));
 }
@@ -176,7 +175,7 @@ void lg__proto_put_length(lg__proto_out *o, int field, int64_t bytes)
 void lg__proto_put_bytes(lg__proto_out *o, int field, const void *data, size_t bytes)
 {
         lg__proto_put_length(o, field, (int64_t)bytes);
-        append(o, data, bytes);
+        lg__proto_append(o, data, bytes);
 }
 
 void lg__proto_put_text(lg__proto_out *o, int field, const char *s)
@@ -196,7 +195,7 @@ void lg__proto_end(lg__proto_out *o, int64_t begun)
         char length[LONGEST];
         const int64_t bytes = o->bytes - begun;
         const size_t n = (size_t)varint(length, (uint64_t)bytes);
-        if (!append(o, NULL, n))
+        if (!lg__proto_append(o, NULL, n))
                 return;
         memmove(o->data + begun + n, o->data + begun, (size_t)bytes);
         memcpy(o->data + begun, length, n);

@@ -59,6 +59,9 @@ typedef struct lg__proto_out {
         int64_t bytes, room;
 } lg__proto_out;
 
+/* Appends bytes that are no field, or room for them if data is NULL. Returns where they are until the next call, or
+ * NULL. */
+char *lg__proto_append(lg__proto_out *o, const void *data, size_t bytes);
 void lg__proto_put_int(lg__proto_out *o, int field, int64_t v);
 void lg__proto_put_f32(lg__proto_out *o, int field, float v);
 void lg__proto_put_f64(lg__proto_out *o, int field, double v);

@@ -23,18 +23,6 @@ typedef struct writer {
 
 /* ---- checks ---- */
 
-static bool is_utf8(const char *s)
-{
-        for (size_t left = strlen(s); left;) {
-                int n = lg__utf8_length((lg__span){s, left});
-                if (!n)
-                        return false;
-                s += n;
-                left -= (size_t)n;
-        }
-        return true;
-}
-
 static int64_t bytes_of(const lg__weight_out *e)
 {
         return lg__shape_numel(e->shape) * (int64_t)lg__dtype_bytes(e->dtype);
@@ -45,7 +33,7 @@ static bool check_tensor(const writer *f, const lg__weight_out *e)
         if (!e->name)
                 return BAD(f, "%s", "the name of a tensor is NULL");
         lg__quote name = lg__quoted(e->name);
-        if (!is_utf8(e->name))
+        if (!lg__is_utf8(e->name))
                 return BAD(f, "the tensor's name %s is not UTF-8", name.s);
         if (!strcmp(e->name, "__metadata__"))
                 return BAD(f, "no tensor can be called %s", name.s);
@@ -62,7 +50,7 @@ static bool check_metas(const writer *f)
                 const lg__meta *m = &f->meta[i];
                 if (!m->key || !m->value)
                         return BAD(f, "a string of the metadata, %s, is NULL", lg__quoted(m->key ? m->key : "").s);
-                if (!is_utf8(m->key) || !is_utf8(m->value))
+                if (!lg__is_utf8(m->key) || !lg__is_utf8(m->value))
                         return BAD(f, "the metadata %s is not UTF-8", lg__quoted(m->key).s);
         }
         return true;

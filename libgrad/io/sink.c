@@ -166,20 +166,8 @@ bool lg__sink_open(lg__sink *s)
 
 static bool write_at(const lg__sink *s, int64_t at, const char *data, size_t bytes)
 {
-        while (bytes) {
-                size_t piece = bytes < LG__MOST_BYTES ? bytes : LG__MOST_BYTES;
-                ssize_t n = lg__files_of(s->ctx)->pwrite(s->fd, data, piece, (off_t)at);
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n == 0)
-                        errno = EIO; /* pwrite() wrote nothing and set no error */
-                if (n <= 0)
-                        return failed_at(s, s->temporary, "cannot be written");
-                data += n;
-                at += n;
-                bytes -= (size_t)n;
-        }
-        return true;
+        return lg__pwrite_all(lg__files_of(s->ctx), s->fd, at, data, bytes) ||
+               failed_at(s, s->temporary, "cannot be written");
 }
 
 static bool append(lg__sink *s, const char *data, size_t bytes)

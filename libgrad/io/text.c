@@ -20,6 +20,18 @@ int lg__utf8_length(lg__span text)
         return n;
 }
 
+bool lg__is_utf8(const char *s)
+{
+        for (size_t left = strlen(s); left;) {
+                int n = lg__utf8_length((lg__span){s, left});
+                if (!n)
+                        return false;
+                s += n;
+                left -= (size_t)n;
+        }
+        return true;
+}
+
 lg__quote lg__quoted(const char *name)
 {
         lg__quote q = {"\""};

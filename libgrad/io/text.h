@@ -13,6 +13,8 @@ typedef struct lg__span {
 
 /* Returns the bytes of the first UTF-8 character in a text, or 0 if the text is empty or not UTF-8 there. */
 int lg__utf8_length(lg__span text);
+/* Returns whether all of a text is UTF-8. */
+bool lg__is_utf8(const char *s);
 
 /* A name for messages: quoted, with control characters and invalid bytes as ?, and cut if long. */
 typedef struct lg__quote {

@@ -60,6 +60,12 @@ bool lg_write_png(const lg_tensor *t, const char *path)
         return lg__check(t, "lg_write_png", "t") && missing(t->ctx, "lg_write_png", "libpng", "libpng-dev");
 }
 
+bool lg_board_image(lg_board *b, const char *tag, lg_tensor *t, int64_t step)
+{
+        (void)tag, (void)t, (void)step;
+        return b && missing(((lg__object *)b)->ctx, "lg_board_image", "libpng", "libpng-dev");
+}
+
 lg_dataset *lg_dataset_image_folder_with(lg_ctx *c, const char *path, const lg_dataset_image_folder_options *options)
 {
         (void)path, (void)options;

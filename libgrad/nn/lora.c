@@ -80,7 +80,7 @@ static bool is_idle(const lg_module *root, const lg_module *m, const char *op)
 {
         char path[LG__PATH];
         const lg_module *a = adapter(m, 0), *b = adapter(m, 1);
-        return (!root->running && !m->running && !(a && a->running) && !(b && b->running)) ||
+        return (!root->running && !m->running && !m->held && !(a && a->running) && !(b && b->running)) ||
                lg__fail(m->object.ctx, LG_ERR_STATE, "%s: \"%s\" is running", op, lg__lora_path(root, m, path));
 }
 

@@ -119,6 +119,20 @@ lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg_module_option
         return m;
 }
 
+void lg__module_hold(lg_module *m)
+{
+        for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))
+                inner->held = 1 + inner->training;
+}
+
+void lg__module_unhold(lg_module *m)
+{
+        for (lg_module *inner = m; inner; inner = lg__module_next(inner, m)) {
+                inner->training = inner->held ? inner->held > 1 : inner->training;
+                inner->held = 0;
+        }
+}
+
 /* Returns whether a forward or a visit of m or of a module in it has not returned. */
 static bool is_running(const lg_module *m)
 {
@@ -126,7 +140,7 @@ static bool is_running(const lg_module *m)
         bool running = false;
         for (const lg_module *inner = c->frame || c->user_calls || c->watchers ? m : NULL; inner;
              inner = lg__module_next(inner, m))
-                running = running || inner->running;
+                running = running || inner->running || inner->held;
         return running;
 }
 

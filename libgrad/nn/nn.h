@@ -66,6 +66,7 @@ struct lg_module {
                                   NULL: not data-parallel */
         int64_t every;  /* of a Sequential: number of children in each group that the backward recomputes; 0: none */
         bool convolves; /* a convolution: its weights have the layout that its device prefers for convolutions */
+        int held;       /* 0; while lg_find_lr() runs: 1 + `training` at its start, and no part can be removed */
         bool training, was_training; /* was_training: `training` before lg_module_print(), which restores it */
         int printing;                /* number of calls of lg_module_print() under way */
         lg__part *parts, **end;
@@ -113,6 +114,10 @@ bool lg__module_exchange(lg__part *p, lg_module *child, const char *op);
 /* Returns false, with an error in the name of function `op`, if a running lg_forward_params() has replaced the
  * parameters of m or of a module in it. */
 bool lg__module_is_whole(const lg_module *m, const char *op);
+/* The first forbids to remove parts of m and of the modules in it, and notes their training modes, which the second
+ * restores. */
+void lg__module_hold(lg_module *m);
+void lg__module_unhold(lg_module *m);
 /* Undoes the construction of m: returns its children to the context, destroys m and returns NULL. */
 lg_module *lg__module_give_up(lg_module *m);
 /* The greatest number of inputs of a forward. */

@@ -16,7 +16,7 @@ static lg__part *parameter_of(lg_module *m, const char *op, const char *name)
         lg__part *p = name ? lg__module_part(m, name, strlen(name), LG__PARAMETER | LG__COMPUTED) : NULL;
         if (!p)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s has no parameter \"%s\"", op, m->type, name ? name : "");
-        return m->running ? lg__fail(c, LG_ERR_STATE, "%s: the %s is running", op, m->type) : p;
+        return m->running || m->held ? lg__fail(c, LG_ERR_STATE, "%s: the %s is running", op, m->type) : p;
 }
 
 /* Returns m's child of that name, made with that type if it is missing. */

@@ -209,9 +209,17 @@ static bool infer(lg__call *call)
         return true;
 }
 
+/* Returns the floating-point operations of a product for each query and key, of q and k so often and of v so often. */
+static double work_of(const lg_attention_args *x, int keys, int values)
+{
+        return 2.0 * (double)x->batch * (double)x->heads * (double)x->queries * (double)x->keys *
+               (keys * (double)x->dim + values * (double)x->v_dim);
+}
+
 static bool forward(lg__call *call)
 {
         const lg_attention_args x = arguments(call->attributes, call->in, call->out[0], call->out[1]);
+        lg__device_work(call->device, work_of(&x, 1, 1));
         return lg__shape_numel(call->out[1]->at.shape) == 0 || LG__RUN(call->device, "attention", attention, &x);
 }
 
@@ -276,6 +284,7 @@ static bool fused(lg__vjp *v)
                 if (v->needs[i])
                         v->grad_in[i] = made[i];
         }
+        lg__device_work(g->storage->device, work_of(&x.of, 3, 2));
         return LG__RUN(g->storage->device, "attention", attention_vjp, &x);
 }
 

@@ -53,6 +53,15 @@ static const void *optional(const lg__call *call, int i)
         return i < call->in_count && call->in[i] ? lg__data(call->in[i]) : NULL;
 }
 
+/* Returns the floating-point operations of a convolution without its epilogue; depth->kernel is 0 for images. */
+static double work_of(const lg_conv_args *k, const lg__side *depth)
+{
+        const double slices = depth->kernel ? (double)depth->out * (double)depth->kernel : 1;
+        const double pixels =
+                (double)k->at.out[0] * (double)k->at.out[1] * (double)k->at.kernel[0] * (double)k->at.kernel[1];
+        return 2 * slices * pixels * (double)k->n * (double)k->outputs * (double)(k->channels / k->at.groups);
+}
+
 static bool forward(lg__call *call)
 {
         const conv2d_attributes *a = call->attributes;
@@ -76,6 +85,7 @@ static bool forward(lg__call *call)
         k.z = optional(call, 5);
         k.relu = a->relu;
         k.weights_last = k.w ? lg__lies_last(second) : a->last;
+        lg__device_work(call->device, work_of(&k, &a->depth));
         return a->depth.kernel ? lg__conv_volumes(call, &k, &a->depth)
                                : LG__RUN(call->device, call->op->name, conv, &k);
 }

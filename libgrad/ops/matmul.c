@@ -83,6 +83,7 @@ static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, epilogue e, cons
                 g.b = lg__data(mb);
                 g.c = lg__data(out);
                 g.ldc = g.n;
+                lg__device_work(out->storage->device, 2.0 * (double)lg__shape_numel(out->at.shape) * (double)g.k);
                 ok = LG__RUN(out->storage->device, op, gemm, &g);
         }
         if (ma != a)

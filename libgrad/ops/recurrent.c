@@ -76,6 +76,15 @@ static void set_kept(lg_recurrent_args *k, lg_tensor *const *out)
         k->reserve = out[GATES]->at.shape.ndim == 1 ? out[GATES]->at.shape.size[0] : 0;
 }
 
+/* Returns the floating-point operations of a forward's products. */
+static double work_of(const lg_recurrent_args *k)
+{
+        const int gates = k->kind == LG_RECURRENT_LSTM ? 4 : k->kind == LG_RECURRENT_GRU ? 3 : 1;
+        const int64_t state = k->projection ? k->projection : k->hidden;
+        return 2.0 * (double)k->steps * (double)k->batch * (double)k->hidden *
+               (gates * ((double)k->inputs + (double)state) + (double)k->projection);
+}
+
 static bool forward(lg__call *call)
 {
         lg_recurrent_args k = args_of(call->in, call->attributes);
@@ -83,6 +92,7 @@ static bool forward(lg__call *call)
         k.h = lg__data(call->out[H]);
         k.c = lg__data(call->out[C]);
         set_kept(&k, call->out);
+        lg__device_work(call->device, work_of(&k));
         return LG__RUN(call->device, "recurrent", recurrent, &k);
 }
 
@@ -109,6 +119,7 @@ static bool fused(lg__vjp *v)
                         return false;
                 *to[i] = lg__data(v->grad_in[i]);
         }
+        lg__device_work(x->storage->device, 2 * work_of(&k.layer));
         return LG__RUN(x->storage->device, "recurrent", recurrent_vjp, &k);
 }
 

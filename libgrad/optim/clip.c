@@ -1,4 +1,5 @@
 /* clip.c - clipping of gradients: by their total norm, by value. */
+#include "core/observer.h"
 #include "graph/op.h"
 #include "optim.h"
 
@@ -135,6 +136,8 @@ bool lg_clip_grad_norm_with(lg_list_in params, double max_norm, const lg_clip_op
         if (!lg__take(c, op, options, &o, sizeof o) || !gradients(c, op, params, &grads, &n))
                 return false;
         const double p = lg__option(o.p, 2);
+        lg__frame span;
+        lg__span_begin(c, &span, "clip_grad_norm", NULL, NULL);
         bool ok = true, recording = lg_set_grad_mode(c, false);
         lg_scope scope = lg_scope_begin(c);
         if (!(max_norm >= 0) || !(p > 0))
@@ -154,6 +157,7 @@ bool lg_clip_grad_norm_with(lg_list_in params, double max_norm, const lg_clip_op
         lg__free(c, grads, (size_t)params.count * sizeof *grads);
         lg_scope_end(c, scope);
         lg_set_grad_mode(c, recording);
+        lg__span_end(c, &span);
         return ok && !c->error;
 }
 
@@ -165,11 +169,14 @@ bool lg_clip_grad_value(lg_list_in params, double value)
         int64_t n;
         if (!gradients(c, op, params, &grads, &n))
                 return false;
+        lg__frame span;
+        lg__span_begin(c, &span, "clip_grad_value", NULL, NULL);
         bool ok = value >= 0;
         if (!ok)
                 lg__fail(c, LG_ERR_ARGUMENT, "%s: value %g must be 0 or more", op, value);
         for (int64_t i = 0; i < n && ok; i++)
                 ok = change(LG_PW_clamp, grads[i], NULL, -value, value, op);
         lg__free(c, grads, (size_t)params.count * sizeof *grads);
+        lg__span_end(c, &span);
         return ok;
 }

@@ -165,7 +165,7 @@ static bool evaluate(lg__lbfgs_step *k, double *ret_f, lg_tensor **ret_g)
         const int64_t count = k->opt->count;
         const int groups = k->opt->group_count;
         lg_set_autocast_mode(k->opt->object.ctx, k->region);
-        const bool ok = lg__closure_run(k->opt, k->fn, k->user, ret_f);
+        const bool ok = lg__closure_run(k->opt, k->op, k->fn, k->user, ret_f);
         lg_set_autocast_mode(k->opt->object.ctx, LG_DTYPE_NONE);
         k->memory->calls++;
         if (ok && (count != k->opt->count || groups != k->opt->group_count))
@@ -365,11 +365,11 @@ static bool ready(const lg__lbfgs_step *k)
 }
 
 /* Steps; if that fails, restores the parameters and forgets all iterations. */
-static bool step_closure(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *loss)
+static bool step_closure(lg_optimizer *opt, const char *op, lg_closure_fn *fn, void *user, double *loss)
 {
         lg_ctx *c = opt->object.ctx;
         const size_t bytes = (size_t)opt->count * sizeof(lg_tensor *);
-        lg__lbfgs_step k = {.opt = opt, .memory = opt->memory, .op = "lg_step_closure", .fn = fn, .user = user};
+        lg__lbfgs_step k = {.opt = opt, .memory = opt->memory, .op = op, .fn = fn, .user = user};
         lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
                 return false;

@@ -85,7 +85,7 @@ typedef struct lg__rule {
         /* Changes the shape of a parameter to that of its state k. NULL: they are equal. */
         void (*reshape)(int k, lg_shape *shape);
         /* Steps by a function that computes the loss. NULL: clears the gradients, calls it, and does lg_step(). */
-        bool (*step_closure)(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *loss);
+        bool (*step_closure)(lg_optimizer *opt, const char *op, lg_closure_fn *fn, void *user, double *loss);
         /* Frees, or visits, what the optimiser stores in `memory`. NULL: nothing. */
         void (*finish)(lg_optimizer *opt);
         bool (*visit)(lg_optimizer *opt, lg__state_entries *list);
@@ -106,6 +106,7 @@ struct lg_optimizer {
         lg_update *updates;  /* scratch: an element per slot */
         lg__link schedulers; /* list of the schedules of this optimiser */
         int running;         /* number of calls under way that use it and may call user code */
+        bool fixed;          /* lg_find_lr() runs: no parameters can be added */
         void *memory;        /* owned: what lg_lbfgs() stores from step to step; NULL for others */
         /* Loss scaling: stepped and found belong to this round of the scaler. */
         uint64_t round;
@@ -145,7 +146,9 @@ bool lg__slot_has_master(const lg_optimizer *opt, const lg__slot *s);
 /* Does lg_step(), but skips all updates if `skip` (0-d, f32; NULL: 0) is not 0, which kernels read, not the host. */
 bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op);
 /* Clears the gradients, calls fn, which computes the loss, and calls lg_backward(). Stores the loss in *loss. */
-bool lg__closure_run(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *loss);
+bool lg__closure_run(lg_optimizer *opt, const char *op, lg_closure_fn *fn, void *user, double *loss);
+/* Does lg_step_closure() without its checks. */
+bool lg__closure_step(lg_optimizer *opt, const char *op, lg_closure_fn *fn, void *user, double *loss);
 /* Name the state of an optimiser and of a schedule in a list of entries. */
 bool lg__optimizer_visit(lg__object *o, lg__state_entries *list);
 bool lg__scheduler_visit(lg__object *o, lg__state_entries *list);

@@ -1,5 +1,6 @@
 /* optimizer.c - common functions of optimisers: parameter groups, lg_zero_grad(), learning rates. */
 #include <string.h>
+#include "core/observer.h"
 #include "optim.h"
 
 /* ---- creation and destruction ---- */
@@ -200,6 +201,9 @@ bool lg_add_param_group_with(lg_optimizer *opt, lg_list_in params, const lg_para
         if (!lg__take(c, op, options, &o, sizeof o) || !lg__object_lasts(&opt->object, op) ||
             !params_are_good(c, op, params))
                 return false;
+        if (opt->fixed)
+                return lg__fail(c, LG_ERR_STATE, "%s: lg_find_lr() tests the optimiser; call it when that has returned",
+                                op);
         if (opt->rule->step_closure)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: an optimiser of %s has one group only", op, opt->rule->name);
         for (int64_t i = 0; i < params.count; i++)
@@ -228,6 +232,8 @@ bool lg_zero_grad(lg_optimizer *opt)
         if (!opt || opt->object.ctx->error || !lg__object_lasts(&opt->object, "lg_zero_grad") ||
             !lg__may_end(opt->object.ctx, "lg_zero_grad"))
                 return false;
+        lg__frame span;
+        lg__span_begin(opt->object.ctx, &span, "zero_grad", NULL, NULL);
         opt->running++; /* a gradient may be imported memory, whose release function is user code */
         for (int64_t i = 0; i < opt->count; i++) {
                 lg_tensor *p = opt->slots[i].param;
@@ -235,6 +241,7 @@ bool lg_zero_grad(lg_optimizer *opt)
                         lg__node_clear_grad(p->node, p->output);
         }
         opt->running--;
+        lg__span_end(opt->object.ctx, &span);
         return !opt->object.ctx->error;
 }
 

@@ -1,4 +1,6 @@
 /* step.c - an optimiser's step: states on the parameters' devices, and kernels that update many parameters at once. */
+#include <string.h>
+#include "core/observer.h"
 #include "optim.h"
 
 lg_tensor *lg__slot_gradient(const lg__slot *s)
@@ -354,7 +356,11 @@ bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op)
                                 "%s: an optimiser of %s calls the function of the loss several times in a step; call "
                                 "lg_step_closure()",
                                 op, opt->rule->name);
-        lg_scope scope = lg_scope_begin(opt->object.ctx);
+        lg_ctx *c = opt->object.ctx;
+        lg__frame span;
+        lg__span_begin(c, &span, "step", opt->rule->name + strlen("lg_"),
+                       opt->count ? opt->slots[0].param->storage->device : NULL);
+        lg_scope scope = lg_scope_begin(c);
         bool ok = scope.id != 0;
         for (int64_t i = 0; ok && i < opt->count; i++)
                 ok = prepare(opt, i, skip != NULL, op);
@@ -364,7 +370,8 @@ bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op)
                 ok = !opt->slots[i].grad || opt->slots[i].leader >= 0 || lead(opt, i);
         for (int64_t i = 0; ok && i < opt->count; i++)
                 ok = opt->slots[i].leader != i || run_group(opt, i, skip, op);
-        lg_scope_end(opt->object.ctx, scope);
+        lg_scope_end(c, scope);
+        lg__span_end(c, &span);
         return ok;
 }
 
@@ -376,9 +383,8 @@ bool lg_step(lg_optimizer *opt)
 
 /* ---- steps by a function that computes the loss ---- */
 
-bool lg__closure_run(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *loss)
+bool lg__closure_run(lg_optimizer *opt, const char *op, lg_closure_fn *fn, void *user, double *loss)
 {
-        const char *op = "lg_step_closure";
         lg_ctx *c = opt->object.ctx;
         lg_scope scope = lg_zero_grad(opt) ? lg__scope_begin(c) : (lg_scope){.id = 0};
         if (!scope.id)
@@ -398,6 +404,12 @@ bool lg__closure_run(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *l
         return lg_scope_end(c, scope) && ok && !c->error;
 }
 
+bool lg__closure_step(lg_optimizer *opt, const char *op, lg_closure_fn *fn, void *user, double *loss)
+{
+        return opt->rule->step_closure ? opt->rule->step_closure(opt, op, fn, user, loss)
+                                       : lg__closure_run(opt, op, fn, user, loss) && lg__optimizer_step(opt, NULL, op);
+}
+
 bool lg_step_closure(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *loss)
 {
         const char *op = "lg_step_closure";
@@ -410,9 +422,7 @@ bool lg_step_closure(lg_optimizer *opt, lg_closure_fn *fn, void *user, double *l
         if (opt->running)
                 return lg__fail(opt->object.ctx, LG_ERR_STATE, "%s: a step of the optimiser has not returned", op);
         opt->running++; /* so that fn cannot free the optimiser */
-        const bool ok = opt->rule->step_closure
-                                ? opt->rule->step_closure(opt, fn, user, &first)
-                                : lg__closure_run(opt, fn, user, &first) && lg__optimizer_step(opt, NULL, op);
+        const bool ok = lg__closure_step(opt, op, fn, user, &first);
         opt->running--;
         if (ok && loss)
                 *loss = first;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/observer.h"
 #include "load.h"
 
 /* ---- mismatches between file and entries, collected and then reported as one error ---- */
@@ -431,10 +432,13 @@ bool lg__state_load(lg__state_entries *list, const char *path, const lg_load_opt
         load *l = lg__alloc(list->c, sizeof *l);
         if (!l)
                 return false;
+        lg__frame span;
+        lg__span_begin(list->c, &span, "load", NULL, NULL);
         *l = (load){.list = list, .path = path, .o = o};
         l->w = lg__weights_open(list->c, list->op, path);
         bool ok = l->w && load_weights(l);
         lg__weights_close(l->w);
         lg__free(list->c, l, sizeof *l);
+        lg__span_end(list->c, &span);
         return ok;
 }

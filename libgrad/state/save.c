@@ -1,5 +1,6 @@
 /* save.c - saves state entries to a safetensors file: tensors as tensors, numbers and texts as metadata strings. */
 #include <inttypes.h>
+#include "core/observer.h"
 #include "load.h"
 
 #define DIGITS 32 /* bytes of the longest number as text */
@@ -75,6 +76,8 @@ static void describe(const lg__state_entries *list, save *s)
 bool lg__state_save(lg__state_entries *list, const char *path)
 {
         lg_ctx *c = list->c;
+        lg__frame span;
+        lg__span_begin(c, &span, "save", NULL, NULL);
         save s = {NULL, NULL, NULL, 0, 0};
         const size_t n = (size_t)list->count + 1;
         s.tensors = lg__alloc(c, n * sizeof *s.tensors);
@@ -88,5 +91,6 @@ bool lg__state_save(lg__state_entries *list, const char *path)
         lg__free(c, s.texts, n * sizeof *s.texts);
         lg__free(c, s.numbers, n * sizeof *s.numbers);
         lg__free(c, s.tensors, n * sizeof *s.tensors);
+        lg__span_end(c, &span);
         return ok;
 }

@@ -26,8 +26,12 @@ static bool is_cpu(const lg_tensor *t)
 bool lg__upload(lg__device *d, void *to, const void *from, size_t bytes, const char *op)
 {
         lg_ctx *c = d->cache.ctx;
+        lg__frame span;
+        lg__span_begin(c, &span, "copy from host", NULL, NULL);
         LG__NOTIFY(c, copied, d, c->cpu, bytes);
-        return lg__kernel_done(d, op, d->api->upload(d->queue, to, from, bytes));
+        const bool ok = d->api->upload(d->queue, to, from, bytes);
+        lg__span_end(c, &span);
+        return lg__kernel_done(d, op, ok);
 }
 
 /* Copies contiguous bytes between two devices; through the host if neither is the CPU and their types differ. */
@@ -161,7 +165,10 @@ static bool read_values(const lg_tensor *t, void *data, lg_dtype dtype, bool ite
         c->error = LG_ERR_NONE;
         char message[sizeof c->message];
         memcpy(message, c->message, sizeof message);
+        lg__frame span;
+        lg__span_begin(c, &span, "copy to host", NULL, NULL);
         bool ok = download(t, data, dtype, item);
+        lg__span_end(c, &span);
         if (was) {
                 memcpy(c->message, message, sizeof message);
                 c->error = was;
@@ -193,9 +200,12 @@ bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype d
                 return false;
         /* Reads bool bytes as u8, so that any byte but 0 becomes 1. */
         bool bools = dtype == LG_BOOL && t->at.dtype == LG_BOOL;
+        lg__frame span;
+        lg__span_begin(t->ctx, &span, "copy from host", NULL, NULL);
         lg_tensor *host = over_host(t, (void *)(uintptr_t)data, bools ? LG_U8 : dtype);
         bool ok = host && lg__copy_values(t, host, op);
         lg__tensor_release(host);
+        lg__span_end(t->ctx, &span);
         return ok;
 }
 

@@ -2,12 +2,14 @@
  * it. */
 #include "runtime.h"
 #include <ctime>
+#include <memory>
 #include <set>
 #include <string>
 
 struct CUevent_st {
         cudaStream_t stream; /* where it was recorded last; NULL: never, or done */
         uint64_t number;
+        std::shared_ptr<double> passed; /* when the stream passed it, in ms; 0: not yet. NULL: without times */
 };
 
 namespace cudasim
@@ -62,6 +64,13 @@ calling::~calling()
 {
         depth--;
         everything().unlock();
+}
+
+static double now_ms()
+{
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
 void wait_until(stream_record *s, uint64_t number)
@@ -195,11 +204,11 @@ cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigne
         return cudaSuccess;
 }
 
-cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
+cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
 {
         LOCK;
         FAIL(cudaErrorMemoryAllocation);
-        *e = new CUevent_st{nullptr, 0};
+        *e = new CUevent_st{nullptr, 0, flags & cudaEventDisableTiming ? nullptr : std::make_shared<double>(0)};
         count_handles(1);
         return cudaSuccess;
 }
@@ -224,6 +233,10 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s)
         FAIL(cudaErrorInvalidValue);
         stream_record *r = record_of(s);
         e->stream = (cudaStream_t)r;
+        if (e->passed) {
+                *e->passed = 0;
+                enqueue(s, [passed = e->passed] { *passed = now_ms(); });
+        }
         e->number = r->queued;
         return cudaSuccess;
 }
@@ -249,10 +262,15 @@ cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e)
         return note(cudaErrorNotReady);
 }
 
-cudaError_t CUDARTAPI cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
+cudaError_t CUDARTAPI cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
         LOCK;
-        *ms = 1;
+        FAIL(cudaErrorInvalidValue);
+        if (!from->passed || !to->passed || !from->stream || !to->stream)
+                return note(cudaErrorInvalidResourceHandle);
+        if (*from->passed == 0 || *to->passed == 0)
+                return note(cudaErrorNotReady);
+        *ms = (float)(*to->passed - *from->passed);
         return cudaSuccess;
 }
 } // extern "C"

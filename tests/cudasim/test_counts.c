@@ -191,6 +191,65 @@ static void a_step_of_an_encoder_takes_few_launches(void **state)
         assert_in_range(amp, 1, 251); /* attention by products took 503 */
 }
 
+/* What three steps ask of the device, and their losses. */
+typedef struct asked {
+        int64_t launches, waits, copies, allocations;
+        double losses[3];
+} asked;
+
+static asked ask(bool profiled)
+{
+        lg_ctx *c = open_on_device();
+        lg_module *net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 4, 3), lg_nn_batch_norm2d(c, 4), lg_nn_relu(c),
+                                          lg_nn_flatten(c), lg_nn_linear(c, 64, 5));
+        lg_optimizer *opt = lg_adam(c, lg_parameters(net), 0.01);
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(6, 1, 6, 6)), *y = lg_zeros(c, LG_SHAPE(6), .dtype = LG_I64);
+        asked a = {0, 0, 0, 0, {0}};
+        lg_profiler *p = NULL;
+        int64_t handles = 0;
+        for (int i = 0; i < 5; i++) {
+                lg_scope s = lg_scope_begin(c);
+                if (i == 2) {
+                        handles = sim.handles();
+                        a = (asked){-sim.launches(), -sim.waits(), -sim.copies(), -sim.calls(ALLOCATION), {0}};
+                        p = profiled ? lg_profiler_open(c, .steps = 1) : NULL;
+                }
+                lg_tensor *loss = lg_cross_entropy(lg_forward(net, x), y);
+                lg_zero_grad(opt);
+                lg_backward(loss);
+                lg_step(opt);
+                if (i >= 2)
+                        a.losses[i - 2] = lg_item(loss);
+                lg_scope_end(c, s);
+        }
+        a.launches += sim.launches();
+        a.waits += sim.waits();
+        a.copies += sim.copies();
+        a.allocations += sim.calls(ALLOCATION);
+        if (profiled) {
+                char *text = NULL;
+                size_t size = 0;
+                FILE *f = open_memstream(&text, &size);
+                assert_true(f && sim.handles() > handles);
+                assert_true(lg_profiler_step(p) && lg_profiler_print(f, p) && lg_profiler_close(p));
+                fclose(f);
+                assert_non_null(strstr(text, "device ms"));
+                free(text);
+        }
+        assert_int_equal(sim.handles(), handles); /* no event is left */
+        assert_ok(c);
+        lg_close(c);
+        return a;
+}
+
+static void a_profile_asks_for_nothing_more(void **state)
+{
+        (void)state;
+        const asked plain = ask(false), profiled = ask(true);
+        assert_true(plain.launches > 20 && plain.waits == 3 && plain.losses[0] > plain.losses[2]);
+        assert_memory_equal(&profiled, &plain, sizeof plain);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -199,6 +258,7 @@ int main(void)
                 cmocka_unit_test(heads_take_few_launches),
                 cmocka_unit_test(many_tokens_are_sorted),
                 cmocka_unit_test(a_step_of_an_encoder_takes_few_launches),
+                cmocka_unit_test(a_profile_asks_for_nothing_more),
         };
         return cmocka_run_group_tests(tests, find_controls, NULL);
 }

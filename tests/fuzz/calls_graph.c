@@ -259,3 +259,33 @@ void call_anomaly(vm *m)
         lg_anomaly_options o = *LG_OPTIONS(lg_anomaly_options, .nan_only = flag(m));
         check_done(m, lg_set_anomaly_with(m->now->ctx, on, HAND(m, o)));
 }
+
+void call_profile(vm *m)
+{
+        side *s = m->now;
+        lg_profiler_options o = *LG_OPTIONS(lg_profiler_options, .skip = small(m) - 1, .steps = small(m) - 1);
+        lg_profiler_print_options few = *LG_OPTIONS(lg_profiler_print_options, .rows = dim(m));
+        switch (byte(m) % 6) {
+        case 0: {
+                lg_profiler *p = lg_profiler_open_with(s->ctx, HAND(m, o));
+                check_done(m, p != NULL);
+                s->profiler = p ? p : s->profiler;
+                break;
+        }
+        case 1:
+                s->region = lg_region_begin(s->ctx, flag(m) ? "one" : "another");
+                break;
+        case 2:
+                lg_region_end(s->ctx, s->region - flag(m));
+                break;
+        case 3:
+                check_done(m, !s->profiler || lg_profiler_print_with(m->nowhere, s->profiler, HAND(m, few)));
+                break;
+        case 4:
+                check_done(m, !s->profiler || lg_profiler_close(s->profiler));
+                s->profiler = NULL;
+                break;
+        default:
+                check_done(m, !s->profiler || lg_profiler_step(s->profiler));
+        }
+}

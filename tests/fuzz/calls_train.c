@@ -256,6 +256,16 @@ static lg_ints few(vm *m, const int64_t two[2])
         return LG_INTS_OF(count, b >= 0xF8 ? NULL : two);
 }
 
+/* Finds the rate for a parameter; it sets an error if there is no descent, or if it cannot. */
+static void find_rate(vm *m, lg_optimizer *opt, double from, double to)
+{
+        lg_tensor *room[4];
+        const lg_list params = parameters(m, room);
+        m->odd = true;
+        if (params.count > 0 && params.items)
+                lg_find_lr(module(m), opt, sum_of_squares, params.items[0], .from = from, .to = to, .steps = 10);
+}
+
 static void make_one_cycle(vm *m, lg_optimizer *opt, double max_lr, int64_t total, double pct_start)
 {
         lg_one_cycle_options o = *LG_OPTIONS(lg_one_cycle_options, .pct_start = pct_start, .div_factor = number(m),
@@ -284,7 +294,7 @@ static void make_cyclic(vm *m, lg_optimizer *opt, double base_lr, double max_lr,
 void call_schedule(vm *m)
 {
         lg_optimizer *opt = PICK(m, m->now->optimizers);
-        uint8_t i = byte(m) % 13;
+        const uint8_t drawn = byte(m), i = drawn % 13;
         int64_t n = size(m);
         const int64_t milestones[] = {size(m), size(m)};
         double a = flag(m) ? number(m) : 0, b = flag(m) ? number(m) : 0;
@@ -297,6 +307,10 @@ void call_schedule(vm *m)
                 *LG_OPTIONS(lg_cosine_restarts_options, .t_mult = milestones[0], .eta_min = a);
         lg_polynomial_lr_options polynomial = *LG_OPTIONS(lg_polynomial_lr_options, .power = a);
         m->odd = m->odd || !opt;
+        if (drawn >= 247) {
+                find_rate(m, opt, a, b);
+                return;
+        }
         switch (i) {
         case 8:
                 take_schedule(m, lg_cosine_restarts_lr_with(opt, n, HAND(m, restarts)));

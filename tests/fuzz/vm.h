@@ -35,7 +35,9 @@ typedef struct side {
         lg_collate *collates[OBJECTS];
         lg_group *groups[OBJECTS];
         lg_scaler *scalers[OBJECTS];
-        int next; /* slot of the next tensor */
+        lg_profiler *profiler;
+        uint64_t region; /* the last one begun */
+        int next;        /* slot of the next tensor */
 } side;
 
 /* How options are handed on: as the macros do, as by a header with fewer or more of them, more with one of those set,

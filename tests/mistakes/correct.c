@@ -329,6 +329,8 @@ void modules(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *mask, FILE *f)
 #endif
 }
 
+lg_tensor *loss(lg_ctx *c, void *user);
+
 void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *y)
 {
         lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1);
@@ -383,7 +385,12 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
         sink = lg_cosine_lr(opt, 100, .eta_min = 1e-4);
         sink = lg_constant_lr(opt, 100, .factor = 0.5);
         sink = lg_one_cycle_lr(opt, 0.1, 100, .pct_start = 0.2, .linear = true);
+        sink = lg_find_lr(net, opt, loss, NULL, .from = 1e-5, .smoothing = LG_ZERO, .loader = loader) ? net : NULL;
         sink = lg_reduce_on_plateau(opt, 0.5, .patience = LG_ZERO_INT, .min_lr = 1e-6);
+        lg_profiler *profiler = lg_profiler_open(c, .skip = 3, .steps = 10, .path = "trace.json");
+        lg_region(c, "outer") lg_region(c, "inner") lg_step(opt);
+        lg_profiler_print(stdout, profiler, .rows = 5);
+        lg_profiler_close(profiler);
         sink = lg_dataset_tensors(c, x, y, .scale = 1.0 / 255, .shift = -0.5);
         sink = lg_dataset_fashion_mnist(c, "test", .folder = "nowhere", .bytes = true);
         sink = lg_loader_open(c, data, 64, .shuffle = true, .drop_last = true, .workers = 2, .device = lg_cpu());

@@ -16,8 +16,8 @@ import declarations  # noqa: E402
 OBJECTS = {
     'lg_ctx *': 'g->c', 'lg_tensor *': 'g->x', 'lg_module *': 'g->net', 'lg_optimizer *': 'g->opt', 'lg_scheduler *': 'g->schedule',
     'lg_ema *': 'g->ema', 'lg_scaler *': 'g->scaler', 'lg_dataset *': 'g->data', 'lg_loader *': 'g->loader', 'lg_collate *': 'g->collate',
-    'lg_transform *': 'g->transform', 'lg_checkpoint *': 'g->checkpoint', 'lg_weights *': 'g->weights', 'lg_csv *': 'g->csv',
-    'lg_group *': 'g->group', 'lg_kv_cache *': 'g->cache', 'lg_tokenizer *': 'g->tokenizer', 'lg_list': 'LG_LIST(g->x)', 'lg_tensor *const *': '(lg_tensor *[]){g->x, LG_END}',
+    'lg_transform *': 'g->transform', 'lg_checkpoint *': 'g->checkpoint', 'lg_weights *': 'g->weights', 'lg_csv *': 'g->csv', 'lg_board *': 'board_of(g)',
+    'lg_group *': 'g->group', 'lg_kv_cache *': 'g->cache', 'lg_profiler *': 'g->profiler', 'lg_tokenizer *': 'g->tokenizer', 'lg_list': 'LG_LIST(g->x)', 'lg_tensor *const *': '(lg_tensor *[]){g->x, LG_END}',
     'lg_dataset *const *': '(lg_dataset *[]){g->data, LG_END}', 'lg_transform *const *': '(lg_transform *[]){g->transform, LG_END}',
     'lg_module *const *': '(lg_module *[]){g->part, LG_END}', 'lg_scheduler *const *': '(lg_scheduler *[]){g->schedule, LG_END}',
 }
@@ -49,7 +49,7 @@ SPECIAL = {
     'lg_grad_with.inputs': 'lg_parameters(g->net)', 'lg_forward_params_list.params': 'lg_parameters(g->net)',
     'lg_run_attention_with.m': 'g->attention', 'lg_run_encoder_with.m': 'g->encoder', 'lg_run_decoder_with.m': 'g->decoder',
     'lg_run_transformer_with.m': 'g->transformer', 'lg_tokenizer_decode_with.ids': 'g->index', 'lg_tokenizer_next.id': '0', 'lg_kv_cache_new_with.m': 'g->attention',
-    'lg_loader_open_with.data': 'g->data', 'lg_system_free.p': 'NULL', 'lg_child.index': '0', 'lg_trace_print.user': 'g->file',
+    'lg_loader_open_with.data': 'g->data', 'lg_system_free.p': 'NULL', 'lg_child.index': '0', 'lg_board_open_with.folder': '"nulls.board"', 'lg_trace_print.user': 'g->file',
 }
 # Lists that say more than they have; LG_ERR_ARGUMENT as NULL is.
 LISTS = {'lg_list': 'LG_LIST', 'lg_names': 'LG_NAMES', 'lg_ints': 'LG_INTS', 'lg_numbers': 'LG_NUMBERS'}

@@ -19,6 +19,7 @@ typedef struct given {
         lg_tensor *x, *labels, *index, *mask, *picture, *row;
         lg_module *net, *part, *attention, *encoder, *decoder, *transformer;
         lg_kv_cache *cache;
+        lg_profiler *profiler;
         lg_tokenizer *tokenizer;
         lg_optimizer *opt;
         lg_scheduler *schedule;
@@ -31,6 +32,7 @@ typedef struct given {
         lg_checkpoint *checkpoint;
         lg_weights *weights;
         lg_csv *csv;
+        lg_board *board;
         lg_group *group;
         lg_scope scope;
         lg_sample sample;
@@ -90,6 +92,14 @@ static double on_lambda(int64_t step, void *user)
 {
         (void)step, (void)user;
         return 1;
+}
+
+/* Its file stays in the folder until the end, so it is made only for the calls that take it. */
+static lg_board *board_of(given *g)
+{
+        if (!g->board)
+                g->board = lg_board_open(g->c, "nulls.board");
+        return g->board;
 }
 
 static void on_trace(const lg_trace_record *r, void *user)
@@ -188,6 +198,7 @@ static given begin(void)
         g.weights = lg_weights_open(c, "nulls.safetensors");
         g.csv = lg_csv_open(c, "nulls.csv");
         g.group = lg_group_open(c);
+        g.profiler = lg_profiler_open(c);
         g.scope = lg_scope_begin(c);
         if (lg_error(c))
                 complain("it failed", lg_error(c));
@@ -250,6 +261,8 @@ int main(void)
                 }
         }
         unlink("x"); /* which a call may have written */
+        if (system("rm -r nulls.board"))
+                return 1;
         if (unlink("nulls.csv") || unlink("nulls.json") || unlink("nulls.safetensors") || chdir("..") || rmdir(folder))
                 printf("files are left in %s\n", folder);
         printf("%d functions, %d failures\n", count, progress->failures);
