@@ -12,7 +12,6 @@
 #include "nn/nn.h"
 #include "state/load.h"
 #include "optim.h"
-#include "state/load.h"
 
 #define NAME "lg_find_lr"
 
