@@ -16,6 +16,8 @@
 #include "rotary.h"
 #include "sort.h"
 #include "recurrent.h"
+#include "fft.h"
+#include "linalg.h"
 #include "links.h"
 
 #ifdef __cplusplus

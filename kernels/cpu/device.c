@@ -38,6 +38,10 @@ static void cpu_close(lg_queue *q)
         if (!e)
                 return;
         lg_pool_close(&e->pool);
+        for (int i = 0; i < LG_KEPT_TABLES; i++) {
+                free(e->tables[i]);
+                e->tables[i] = NULL;
+        }
         q->memo = NULL;
 }
 

@@ -1,4 +1,4 @@
-/* engine.h - state that a CPU queue keeps between calls: its worker threads. */
+/* engine.h - state that a CPU queue keeps between calls: its worker threads, tables of kernels. */
 #ifndef LG_CPU_ENGINE_H
 #define LG_CPU_ENGINE_H
 
@@ -64,8 +64,11 @@ typedef struct lg_pool {
 void lg_pool_close(lg_pool *p);
 
 /* Struct to which a CPU queue's memo points; zeroed at first. Without it, loops run on the calling thread. */
+#define LG_KEPT_TABLES 16
 typedef struct lg_engine {
         lg_pool pool;
+        void *tables[LG_KEPT_TABLES]; /* of the latest lengths of Fourier transforms (fft.h), from aligned_alloc */
+        unsigned next_table;          /* counts the tables that were kept */
 } lg_engine;
 
 #endif

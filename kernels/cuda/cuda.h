@@ -48,6 +48,8 @@ typedef struct lg_cuda_queue {
         uint64_t peers; /* bit i: access to the memory of device i has been requested */
         void *dnn;      /* cuDNN's handle and plans for this device, shared by all its queues (dnn.cu) */
         void *blas;     /* cuBLASLt handle and plans (blas.cu), made by the first product */
+        void *fft;      /* cuFFT's plans (fft_plan.cu) */
+        void *solver;   /* handles of cuSOLVER and cuBLAS (solver_library.cu) */
         void *links;    /* list of the NCCL links of this device (nccl.cu) */
 } lg_cuda_queue;
 

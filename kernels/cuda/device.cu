@@ -1,7 +1,9 @@
 /* device.cu - CUDA as a device: queues, memory, copies, synchronisation, and the facts about a device. */
 #include "blas.h"
 #include "dnn.h"
+#include "fft_plan.h"
 #include "nccl.h"
+#include "solver.h"
 #include "transfer.h"
 #include "../queue_fail.inc"
 #include <stdio.h>
@@ -150,6 +152,8 @@ static void close_queue(lg_queue *base)
                 cudaStreamSynchronize(q->stream);
         lg_cuda_dnn_close(base);
         lg_cuda_blas_close(base);
+        lg_cuda_fft_close(base);
+        lg_cuda_solver_close(base);
         if (q->report)
                 cudaFree(q->report);
         if (q->landing)

@@ -161,7 +161,12 @@ typedef enum lg__origin {
         LG__ORIGIN_INDEX_PUT,
         LG__ORIGIN_MASKED_SCATTER,
         LG__ORIGIN_ATTENTION,
-        LG__ORIGIN_RECURRENT
+        LG__ORIGIN_RECURRENT,
+        LG__ORIGIN_CHOLESKY, /* from here on, the error is in a matrix of a batch */
+        LG__ORIGIN_SOLVE,
+        LG__ORIGIN_INVERSE,
+        LG__ORIGIN_EIGH,
+        LG__ORIGIN_SVD
 } lg__origin;
 /* Waits for a device and reports the error that kernels recorded. Returns whether there was none. */
 bool lg__device_wait(lg__device *d);

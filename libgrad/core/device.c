@@ -191,6 +191,19 @@ static bool report_error(lg_ctx *c, const lg_device_error *f)
         if (f->code == LG__ORIGIN_MASKED_SCATTER)
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "masked_scatter: the mask has more true elements than src has elements");
+        if (f->code == LG__ORIGIN_CHOLESKY)
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "cholesky: matrix %lld of the batch is not positive definite (the leading minor of "
+                                "order %lld)",
+                                value, limit);
+        if (f->code == LG__ORIGIN_SOLVE || f->code == LG__ORIGIN_INVERSE)
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "%s: matrix %lld of the batch is singular (the pivot of column %lld is 0 or NaN)",
+                                f->code == LG__ORIGIN_SOLVE ? "solve" : "inverse", value, limit - 1);
+        if (f->code == LG__ORIGIN_EIGH || f->code == LG__ORIGIN_SVD)
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "%s: the iteration on matrix %lld of the batch did not converge (at row %lld)",
+                                f->code == LG__ORIGIN_SVD ? "svd" : "eigh", value, limit - 1);
         return lg__fail(c, LG_ERR_ARGUMENT, "%s: index holds %lld, but there are %lld places to point at, from %lld on",
                         op[f->code], value, limit, f->code >= LG__ORIGIN_TAKE ? -limit : 0LL);
 }

@@ -1,74 +1,30 @@
 /* test_dnn.cpp - every way to convolve against the plain sums of kernels/conv.h in f64, and what a queue keeps. */
 #include <atomic>
 #include <cmath>
-#include <csetjmp>
-#include <cstdarg>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
-extern "C" {
-#include <cmocka.h>
-}
 #include "cudnn_graph.h"
+#include "kernel_queue.h"
 #include "../../kernels/cuda/dnn.h"
 
-extern "C" const lg_device_api *lg_device_module(void);
-
-/* ---- a queue, and memory on its device ---- */
-
-struct device {
-        lg_queue *q;
-        std::vector<void *> scratch, memory;
-        bool keeps; /* plans stay behind */
-
-        explicit device(bool leaves_plans = false) : keeps(leaves_plans)
+/* A queue whose plans are freed behind it, unless they stay behind. */
+struct plans {
+        bool stay;
+        ~plans()
         {
-                const lg_device_api *api = lg_device_module();
-                char reason[200];
-                q = (lg_queue *)calloc(1, api->queue_size);
-                q->api = api;
-                q->workspace = [](lg_queue *queue, size_t bytes) {
-                        void *p = queue->api->allocate(queue, bytes);
-                        if (p)
-                                ((device *)queue->owner)->scratch.push_back(p);
-                        else
-                                lg_queue_fail(queue, LG_NO_MEMORY, "no memory for scratch");
-                        return p;
-                };
-                q->release_cached = [](lg_queue *) { return false; };
-                q->owner = this;
-                assert_true(api->open(q, reason, sizeof reason));
-        }
-        void release(std::vector<void *> *list)
-        {
-                for (void *p : *list)
-                        q->api->free(q, p, 0);
-                list->clear();
-        }
-        ~device()
-        {
-                release(&scratch);
-                release(&memory);
-                q->api->close(q);
-                free(q);
-                if (!keeps)
+                if (!stay)
                         lg_cuda_dnn_forget();
         }
-        char *room(size_t bytes)
+};
+struct device : plans, kernel_queue {
+        explicit device(bool leaves_plans = false) : plans{leaves_plans}
         {
-                memory.push_back(q->api->allocate(q, bytes));
-                assert_non_null(memory.back());
-                return (char *)memory.back();
         }
         bool run(const lg_conv_args *a)
         {
-                bool good = lg_cuda_conv(q, a);
-                release(&scratch);
-                return good;
+                return kernel_queue::run(lg_cuda_conv, a);
         }
 };
 
