@@ -160,4 +160,76 @@ static lg_tensor *cast_to_same(lg_tensor *x)
         return lg__apply1(LG__OP(cast), x, other->node->attributes);
 }
 
+/* q and r of lg_qr(), flattened; triangle_of(): r alone. */
+static lg_tensor *factors_of(lg_tensor *x, bool complete)
+{
+        lg_tensor *q = NULL, *r = NULL;
+        lg_qr(x, &q, &r, .complete = complete);
+        return lg_cat(LG_LIST(lg_flatten(q), lg_flatten(r)), 0);
+}
+static lg_tensor *triangle_of(lg_tensor *x)
+{
+        lg_tensor *r = NULL;
+        return lg_qr(x, NULL, &r) ? r : NULL;
+}
+
+/* The results of lg_eigh() of x + x^T, and of lg_svd(), without the signs of vectors. */
+static lg_tensor *eigh_of(lg_tensor *x)
+{
+        lg_tensor *w = NULL, *v = NULL;
+        lg_eigh(lg_add(x, lg_transpose(x, -1, -2)), &w, &v);
+        return lg_cat(LG_LIST(lg_flatten(w), lg_flatten(lg_square(v))), 0);
+}
+static lg_tensor *svd_of(lg_tensor *x, bool full)
+{
+        lg_tensor *u = NULL, *s = NULL, *vt = NULL;
+        if (!lg_svd(x, &u, &s, &vt, .full = full))
+                return NULL;
+        const int64_t k = lg_size_of(s, -1);
+        u = lg_slice(u, -1, 0, k);
+        vt = lg_slice(vt, -2, 0, k);
+        return lg_cat(LG_LIST(lg_flatten(s), lg_flatten(lg_square(vt)), lg_flatten(lg_matmul(u, vt))), 0);
+}
+
+/* ---- linear algebra ---- */
+
+/* x in f32, unless it is in f64, and y in the dtype of the first input of a case. */
+#define WIDE(x) lg__widened(x)
+#define NARROW(y) lg_cast(y, lg_dtype_of(X(0)))
+
+/* Regular matrices: x with three times the identity added. */
+static lg_tensor *near_one(lg_tensor *x)
+{
+        const int64_t n = lg_size_of(x, -1);
+        lg_tensor *wide = WIDE(x),
+                  *one = lg_eye(lg_ctx_of(x), n, n, .dtype = lg_dtype_of(wide), .device = lg_device_of(x));
+        return lg_add(wide, lg_mul_scalar(one, 3));
+}
+
+static lg_tensor *positive(lg_tensor *x)
+{
+        lg_tensor *wide = WIDE(x), *square = lg_matmul(wide, lg_transpose(wide, -2, -1));
+        return lg_add(square, lg_eye(lg_ctx_of(x), lg_size_of(x, -2), lg_size_of(x, -2), .dtype = lg_dtype_of(wide),
+                                     .device = lg_device_of(x)));
+}
+
+static lg_tensor *solve_by_lu(lg_tensor *a, lg_tensor *b, bool transposed)
+{
+        lg_tensor *p = NULL, *lu = lg_lu(a, .permutation = &p);
+        return lg_lu_solve(lu, p, b, .transposed = transposed);
+}
+
+static lg_tensor *log_of_determinant(lg_tensor *x)
+{
+        lg_tensor *log = NULL, *sign = lg_slogdet(x, &log);
+        return sign ? log : NULL;
+}
+
+/* cofactors */
+static lg_tensor *determinant(lg_tensor *x, lg_tensor *unused)
+{
+        (void)unused;
+        return lg_cast(lg_det(near_one(x)), lg_dtype_of(x));
+}
+
 #endif

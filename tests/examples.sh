@@ -106,6 +106,10 @@ data_parallel)
                 holds "$(last loss) - $loss < 1e-3 && $loss - $(last loss) < 1e-3"
         fi
         ;;
+fno)
+        run "$(steps 150)"
+        holds "$(last 'on 64 points') < 0.15 && $(last 'on 256 points') < 0.15"
+        ;;
 gpt)
         needs 'FILE [EPOCHS]'
         run "$text" "$(steps 2)"
@@ -157,6 +161,10 @@ raii)
         run "$(steps 200)"
         holds "$(last 'test accuracy') > 0.9"
         grep -q '^caught: lg_uniform: ' "$work/out" || complain 'no exception'
+        ;;
+gaussian_process)
+        run "$(steps 200)"
+        holds "$(last error) < 0.08 && $(last inside) > 0.8 && $(last noise) > 0.07 && $(last noise) < 0.14"
         ;;
 regression)
         run

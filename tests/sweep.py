@@ -20,13 +20,13 @@ VALUES = {
     'const char *': '"name"', 'bool': 'true', 'int': '0', 'int64_t': '1', 'size_t': 'sizeof w->memory', 'double': '0.5',
     'lg_shape': 'LG_SHAPE(4)', 'lg_dims': 'LG_DIMS(0)', 'lg_dtype': 'LG_F64', 'lg_device': 'lg_cpu()',
     'lg_reduce_op': 'LG_REDUCE_OP_MEAN', 'lg_ints': 'LG_INTS(1, 1)', 'lg_numbers': 'LG_NUMBERS(0.5)',
-    'lg_interpolation': 'LG_QUANTILE_LOWER', 'lg_scatter_reduction': 'LG_SCATTER_AMAX', 'lg_names': 'LG_NAMES("name")',
+    'lg_fft_norm': 'LG_FFT_ORTHO', 'lg_interpolation': 'LG_QUANTILE_LOWER', 'lg_scatter_reduction': 'LG_SCATTER_AMAX', 'lg_names': 'LG_NAMES("name")',
     'lg_dist': 'lg_dist_normal(w->good, w->good)',
 }
 TENSORS = {'lg_tensor *': '{}', 'const lg_tensor *': '{}', 'lg_list': 'LG_LIST({})',
            'lg_tensor *const *': '(lg_tensor *[]){{{}, LG_END}}'}
 FORWARD = 'LG_OPTIONS(lg_custom_options, .forward = forward, .backward = forward)'
-SPECIAL = {('lg_custom_with', 'options'): FORWARD, ('lg_nll_with', 'target'): 'w->index', **{('lg_ctc_with', name): 'w->index' for name in ('target', 'input_lengths', 'target_lengths')},
+SPECIAL = {('lg_lu_solve_with', 'permutation'): 'w->index', ('lg_custom_with', 'options'): FORWARD, ('lg_nll_with', 'target'): 'w->index', **{('lg_ctc_with', name): 'w->index' for name in ('target', 'input_lengths', 'target_lengths')},
            ('lg_multi_margin_with', 'target'): 'w->index', ('lg_multilabel_margin_with', 'target'): 'w->index', ('lg_embedding_bag_with', 'index'): 'w->index',
            **{(f'lg_max_unpool{d}d_with', 'indices'): 'w->index' for d in (1, 2, 3)},
            ('lg_index_put_with', 'indices'): 'LG_LIST(w->index)',

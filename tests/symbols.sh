@@ -45,13 +45,15 @@ sed -n 's/^\(OP\|COMPOSITE\)(\([a-z0-9_]*\)[,)].*/\2/p' "$root/libgrad/ops/ops.d
 private="linear_relu batch_norm_relu conv2d_relu conv2d_end matmul_add pieces relu_grad slice_grad class_weights norm2 view pick pick_grad"
 private="$private conv2d_input_grad conv2d_weight_grad max_pool2d_grad max_pool2d_pick avg_pool2d_grad im2col col2im weighted rotate recurrent"
 private="$private gamma_draw gamma_slope poisson_draw resample sample sample_x_grad sample_weight_grad scatter_extreme"
+private="$private pinv_of"
+private="$private solve_system cofactors det_value logdet_value"
 for name in $(cat "$work/pointwise" "$work/structural"); do
         case " $private " in *" $name "*) continue ;; esac
         grep -qx "lg_$name\(_with\)\{0,1\}" "$work/exported" || complain "ops.def has $name, but there is no lg_$name"
 done
 
 # Declared functions of tensors without a row: an op that would escape the gradient tests.
-for part in pointwise ops conv norm index image statistics products arrange loss sequence; do
+for part in pointwise ops conv norm index image statistics products arrange loss sequence linalg; do
         sed -n 's/^LG_API LG_NEW lg_tensor \*lg_\([a-z0-9_]*\)(.*/\1/p' "$root/libgrad/grad/$part.h" | sed 's/_with$//'
 done | grep -vx "rotary_table\|sinusoidal_positions\|tril_indices\|triu_indices\|logspace" | sort -u >"$work/ops" # which take no tensor
 [ "$(wc -l <"$work/ops")" -gt 60 ] || complain "the declarations could not be read"

@@ -44,6 +44,9 @@ static lg_tensor *per_sum(lg_tensor *x)
 #define HITS lg_cast(lg_gt_scalar(COUNTS, 1), lg_dtype_of(x))
 #define ALL "lemvk"
 #define NO_PAIR ((lg_dist){0})
+#define W golden_like(x, LG_SHAPE(4, 4), 0.3)
+#define ONE lg_eye(lg_ctx_of(x), 4, 4, .dtype = lg_dtype_of(x))
+#define V lg_dist_multivariate_normal(Y, .covariance = lg_add(lg_matmul(W, lg_transpose(W, 0, 1)), ONE))
 #define ROWS(ROW)                                                                                                      \
         ROW(normal, everything(lg_dist_normal(x, PLUS(x, 0.5)), lg_dist_normal(Y, P), Y, ALL), 3, 4)                   \
         ROW(uniform,                                                                                                   \
@@ -65,6 +68,19 @@ static lg_tensor *per_sum(lg_tensor *x)
         ROW(dirichlet, everything(lg_dist_dirichlet(PLUS(x, 0.5)), lg_dist_dirichlet(P), per_sum(B), ALL), 3, 4)       \
         ROW(diagonal_normal,                                                                                           \
             everything(lg_dist_diagonal_normal(x, PLUS(x, 0.5)), lg_dist_diagonal_normal(Y, P), Y, ALL), 3, 4)         \
+        ROW(multivariate,                                                                                              \
+            everything(lg_dist_multivariate_normal(                                                                    \
+                               x, .covariance = lg_add(lg_mul(lg_unsqueeze(x, -1), lg_unsqueeze(x, -2)), ONE)),        \
+                       V, Y, ALL),                                                                                     \
+            3, 4)                                                                                                      \
+        ROW(multivariate_precision,                                                                                    \
+            everything(lg_dist_multivariate_normal(Y, .precision = lg_add(lg_matmul(lg_transpose(x, 0, 1), x), ONE)),  \
+                       V, Y, ALL),                                                                                     \
+            3, 4)                                                                                                      \
+        ROW(multivariate_scale_tril,                                                                                   \
+            everything(lg_dist_multivariate_normal(x, .scale_tril = lg_add(lg_tril(W), lg_mul_scalar(ONE, 3))), V, Y,  \
+                       ALL),                                                                                           \
+            3, 4)                                                                                                      \
         ROW(poisson, everything(lg_dist_poisson(PLUS(x, 0.5)), lg_dist_poisson(P), COUNTS, "lmvk"), 3, 4)              \
         ROW(bernoulli, everything(lg_dist_bernoulli(.logits = x), lg_dist_bernoulli(.logits = Y), HITS, ALL), 3, 4)    \
         ROW(bernoulli_probs, everything(lg_dist_bernoulli(.probs = SOFTER), lg_dist_bernoulli(.probs = B), HITS, ALL), \
@@ -339,6 +355,46 @@ TEST_CASE(gumbel_softmax)
 }
 
 /* ---- errors ---- */
+
+TEST_CASE(multivariate_samples)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *l = lg_from(c, ((double[]){2, 0, 0, -1, 1, 0, 0.5, 3, 0.5}), LG_SHAPE(3, 3), .dtype = LG_F64);
+        lg_tensor *loc = lg_from(c, ((double[]){1, -2, 3, 0, 0, 5}), LG_SHAPE(2, 3), .dtype = LG_F64);
+        lg_tensor *both = lg_set_requires_grad(lg_detach(lg_stack(LG_LIST(l, lg_mul_scalar(l, 2)), 0)), true);
+        lg_tensor *covariance = lg_matmul(l, lg_transpose(l, 0, 1));
+        for (int batched = 0; batched < 2; batched++) {
+                lg_dist d = lg_dist_multivariate_normal(loc, .scale_tril = batched ? both : l);
+                lg_tensor *x = lg_dist_rsample(d, LG_SHAPE(20000));
+                assert_shape(x, LG_SHAPE(20000, 2, 3));
+                lg_tensor *mean = lg_mean(x, .dims = LG_DIMS(0), .keep_dim = true), *z = lg_sub(x, mean);
+                assert_true(lg_allclose(mean, loc, .atol = 0.15, .rtol = LG_ZERO));
+                for (int i = 0; i < 2; i++) {
+                        lg_tensor *rows = lg_select(z, 1, i), *seen = lg_matmul(lg_transpose(rows, 0, 1), rows);
+                        lg_tensor *want = lg_mul_scalar(covariance, batched && i ? 4 : 1);
+                        assert_true(lg_allclose(lg_div_scalar(seen, 20000), want, .atol = 0.8, .rtol = LG_ZERO));
+                }
+                assert_int_equal(lg_requires_grad(x), batched);
+                assert_int_equal(lg_numel(lg_dist_sample(d, LG_SHAPE(0))), 0);
+        }
+        assert_ok(c);
+        assert_int_equal(lg_dist_multivariate_normal(loc).kind, 0);
+        assert_error(c, LG_ERR_ARGUMENT, "lg_dist_multivariate_normal: give exactly one of");
+        assert_int_equal(lg_dist_multivariate_normal(loc, .covariance = l, .precision = l).kind, 0);
+        assert_error(c, LG_ERR_ARGUMENT, "lg_dist_multivariate_normal: give exactly one of");
+        assert_int_equal(lg_dist_multivariate_normal(loc, .covariance = loc).kind, 0);
+        assert_error(c, LG_ERR_SHAPE, "lg_dist_multivariate_normal: loc is");
+        assert_int_equal(lg_dist_multivariate_normal(lg_zeros(c, LG_SHAPE_0D), .covariance = l).kind, 0);
+        assert_error(c, LG_ERR_SHAPE, "lg_dist_multivariate_normal");
+        lg_dist bad = lg_dist_multivariate_normal(loc, .covariance = lg_neg(lg_eye(c, 3, 3)));
+        (void)bad;
+        lg_synchronize(c);
+        assert_error(c, LG_ERR_ARGUMENT, "cholesky: matrix 0 of the batch is not positive definite");
+        assert_null(lg_dist_kl(lg_dist_multivariate_normal(loc, .scale_tril = l),
+                               lg_dist_multivariate_normal(lg_zeros(c, LG_SHAPE(2)), .scale_tril = lg_eye(c, 2, 2))));
+        assert_error(c, LG_ERR_SHAPE, "lg_dist_kl: p has vectors of 3 numbers, and q of 2");
+        lg_close(c);
+}
 
 TEST_CASE(same_seed_same_samples)
 {

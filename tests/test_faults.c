@@ -272,6 +272,16 @@ static void values(lg_ctx *c, lg_tensor *x)
         }
 }
 
+static void matrices(lg_ctx *c, lg_tensor *x)
+{
+        lg_tensor *a = lg_add(lg_matmul(x, lg_transpose(x, 0, 1)), lg_eye(c, 3, 3)), *p = NULL, *log = NULL;
+        lg_tensor *l = lg_cholesky(a), *lu = lg_lu(a, .permutation = &p), *sign = lg_slogdet(a, &log);
+        lg_tensor *y = lg_sum(lg_solve(a, lg_ones(c, LG_SHAPE(2, 3, 1))));
+        y = lg_add(lg_add(y, lg_sum(lg_lu_solve(lu, p, l))), lg_add(lg_det(a), lg_sum(lg_inverse(a))));
+        lg_backward(sign ? lg_add(y, log) : NULL);
+        drop(lg_dist_rsample(lg_dist_multivariate_normal(lg_ones(c, LG_SHAPE(3)), .precision = a), LG_SHAPE(2)));
+}
+
 static void loaders(lg_ctx *c)
 {
         lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(9, 4), .device = lg_cpu()),
@@ -298,6 +308,7 @@ static bool everything(failing *f)
         graphs(c, x);
         convolutions(c);
         values(c, x);
+        matrices(c, x);
         loaders(c);
         lg_empty_cache(c);
         drop(lg_sum(lg_exp(x)));

@@ -1,5 +1,5 @@
-/* test_parametrize.c - weight norm and spectral norm against PyTorch's numbers; own parametrizations in the life of a
- * module.
+/* test_parametrize.c - weight norm, spectral norm and orthogonal weights against PyTorch's numbers; own
+ * parametrizations in the life of a module.
  */
 #include <math.h>
 #include "files.h"
@@ -88,6 +88,52 @@ static lg_module *by_steps(lg_module *m)
         ROW(spectral_norm_up, spectral(normed(UP, false), x, IMAGE), 2, 3, 2, 2)
 
 GOLDEN_TEST(spectral_norm_as_pytorch_computes_it, "parametrize.txt", golden_input, SPECTRA);
+
+/* The weight made of x by that map, with a base by formula. */
+static lg_tensor *orthogonal(lg_tensor *x, lg_orthogonal_map map)
+{
+        lg_ctx *c = lg_ctx_of(x);
+        const int64_t rows = lg_size_of(x, 0), columns = lg_size_of(x, 1);
+        lg_module *m = lg_nn_linear(c, columns, rows, .no_bias = true);
+        assert_true(lg_orthogonal(m, "weight", .map = map));
+        lg_module_cast(m, LG_F64);
+        lg_tensor *base = lg_buffer(m, NAME "0.base");
+        lg_copy_(base, golden_tensor(c, lg_shape_of(base), 0.5));
+        return lg_transpose(lg_forward_params(m, LG_LIST(x), lg_eye(c, columns, columns, .dtype = LG_F64)), 0, 1);
+}
+
+#define OF_MAP(ROW, name, map)                                                                                         \
+        ROW(orthogonal_##name, orthogonal(x, map), 4, 4)                                                               \
+        ROW(orthogonal_##name##_wide, orthogonal(x, map), 3, 4)                                                        \
+        ROW(orthogonal_##name##_tall, orthogonal(x, map), 4, 2)
+#define ORTHOGONAL(ROW)                                                                                                \
+        OF_MAP(ROW, auto, LG_ORTHOGONAL_AUTO)                                                                          \
+        OF_MAP(ROW, matrix_exp, LG_ORTHOGONAL_MATRIX_EXP)                                                              \
+        OF_MAP(ROW, cayley, LG_ORTHOGONAL_CAYLEY) OF_MAP(ROW, householder, LG_ORTHOGONAL_HOUSEHOLDER)
+
+GOLDEN_TEST(orthogonal_as_pytorch_computes_it, "parametrize.txt", golden_input, ORTHOGONAL);
+
+/* Columns, or rows of a wide matrix, are orthonormal from the first forward on and after steps. */
+TEST_CASE(stays_orthogonal)
+{
+        for (int map = LG_ORTHOGONAL_AUTO; map <= LG_ORTHOGONAL_HOUSEHOLDER; map++)
+                for (int wide = 0; wide < 2; wide++) {
+                        lg_ctx *c = open_ctx();
+                        const int64_t in = wide ? 6 : 4, out = wide ? 4 : 6;
+                        lg_module *m = lg_nn_linear(c, in, out, .no_bias = true);
+                        assert_true(lg_orthogonal(m, "weight", .map = (lg_orthogonal_map)map));
+                        lg_optimizer *opt = lg_sgd(c, lg_parameters(m), 0.1);
+                        for (int step = 0; step < 4; step++) {
+                                lg_tensor *wt = lg_forward(m, lg_eye(c, in, in)), *w = lg_transpose(wt, 0, 1);
+                                assert_close(wide ? lg_matmul(w, wt) : lg_matmul(wt, w), lg_eye(c, 4, 4), 1e-5);
+                                lg_zero_grad(opt);
+                                lg_backward(lg_sum(lg_exp(wt)));
+                                assert_true(lg_step(opt));
+                        }
+                        assert_ok(c);
+                        lg_close(c);
+                }
+}
 
 /* A norm does not change what a layer computes; its parameters train, are saved, copied and removed again. */
 TEST_CASE(life_of_a_parametrization)
@@ -181,6 +227,8 @@ TEST_CASE(refused_parametrizations)
         assert_fails(c, lg_spectral_norm(m, "weight", .iterations = -1), LG_ERR_ARGUMENT, "-1 iterations");
         assert_fails(c, lg_spectral_norm(m, "weight", .eps = -1), LG_ERR_ARGUMENT, "eps");
         assert_fails(c, lg_parametrize(m, "weight", NULL), LG_ERR_ARGUMENT, "NULL");
+        assert_fails(c, lg_orthogonal(m, "weight", .map = (lg_orthogonal_map)4), LG_ERR_ARGUMENT, "no map 4");
+        assert_fails(c, lg_orthogonal(m, "bias"), LG_ERR_SHAPE, "two dimensions at least");
         lg_module *f = lg_nn_flatten(c), *g = lg_nn_linear(c, 3, 4);
         assert_fails(c, lg_parametrize(m, "weight", g), LG_ERR_SHAPE, "Linear makes it");
         assert_fails(c, lg_remove_parametrizations(m, "weight"), LG_ERR_ARGUMENT, "no parametrizations");

@@ -94,7 +94,12 @@ static void compare_results(lg_ctx *c, const format *f, const subject *u, lg_ten
         lg_tensor *wide[MOST_OPERANDS];
         for (int i = 0; i < u->count; i++)
                 wide[i] = lg_set_requires_grad(lg_cast(lg_detach(x[i]), LG_F32), lg_requires_grad(x[i]));
-        lg_tensor *y = run(u, c, x), *w = run(u, c, wide);
+        lg_tensor *y = run(u, c, x);
+        if (lg_error_code_of(c) == LG_ERR_DTYPE && strstr(lg_error(c), "f32 or f64")) {
+                lg_clear_error(c); /* an op without 16-bit floats */
+                return;
+        }
+        lg_tensor *w = run(u, c, wide);
         assert_ok(c);
         compare(f, u, false, y, w, lg_cast(w, lg_dtype_of(y)));
         if (lg_requires_grad(y))

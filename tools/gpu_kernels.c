@@ -13,6 +13,7 @@ enum {
         BF16 = 1 << LG_BF16,
         TF32 = 2 << LG_BOOL, /* f32 products computed in TF32 */
         FLOATS = F32 | F16 | BF16,
+        DOUBLES = F32 | F64,
         PRODUCT = FLOATS | TF32
 };
 
@@ -161,6 +162,23 @@ static void make_gemm(work *w)
         w->bytes = width(w) * (double)batch * (double)(m * k + k * n + m * n);
 }
 
+/* Makes lines of complex numbers. */
+static void make_complex(work *w)
+{
+        w->x = values(w, LG_SHAPE(w->size[0], w->size[1], 2));
+        w->bytes = 4 * width(w) * (double)(w->size[0] * w->size[1]);
+}
+
+/* Makes size[0] positive definite matrices of size[1] rows. */
+static void make_definite(work *w)
+{
+        const int64_t n = w->size[1];
+        lg_tensor *x = values(w, w->size[0] > 1 ? LG_SHAPE(w->size[0], n, n) : LG_SHAPE(n, n));
+        lg_tensor *eye = lg_eye(w->c, n, n, .dtype = w->dtype, .device = w->device);
+        w->x = lg_add(lg_div_scalar(lg_matmul(x, lg_transpose(x, -2, -1)), (double)n), eye);
+        w->bytes = 2 * width(w) * (double)(w->size[0] * n * n);
+}
+
 /* Makes size[1] heads of size[2] queries and keys with size[3] elements, for causal attention. */
 static void make_attention(work *w)
 {
@@ -221,6 +239,23 @@ static void make_read(work *w)
 {
         make_matrix(w);
         w->bytes /= 2;
+}
+
+/* qr_of, eigh_of and svd_of return the last factor. */
+static lg_tensor *qr_of(lg_tensor *x)
+{
+        lg_tensor *q, *r;
+        return lg_qr(x, &q, &r) ? r : NULL;
+}
+static lg_tensor *eigh_of(lg_tensor *x)
+{
+        lg_tensor *w, *v;
+        return lg_eigh(x, &w, &v) ? v : NULL;
+}
+static lg_tensor *svd_of(lg_tensor *x)
+{
+        lg_tensor *u, *s, *vt;
+        return lg_svd(x, &u, &s, &vt) ? vt : NULL;
 }
 
 /* Makes a layer for the gradient of its bias alone, which needs no product. */

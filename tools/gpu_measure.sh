@@ -98,7 +98,7 @@ sanitize() {
         each=$(least 60 $((end > SECONDS ? end - SECONDS : 0)))
         # racecheck skips the kernels of NVIDIA's libraries.
         [ "$tool" != racecheck ] ||
-                set -- --kernel-name-exclude kns=cublas,kns=nvjet,kns=cutlass,kns=cudnn,kns=sm80_,kns=sm90_ "$@"
+                set -- --kernel-name-exclude kns=cublas,kns=nvjet,kns=cutlass,kns=cudnn,kns=cufft,kns=cusolver,kns=fft,kns=sm80_,kns=sm90_ "$@"
         limited "$each" compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 99 "$@" \
                 >"$work/$name.$tool.out" 2>&1 </dev/null
         code=$?

@@ -49,10 +49,10 @@ use_deps() {
         data=$deps/fashion-mnist
 }
 
-# Uses cuBLAS, cuDNN and NCCL of NVIDIA's Python packages if the toolkit has none.
+# Uses cuBLAS, cuDNN, cuFFT, cuSOLVER and NCCL of NVIDIA's Python packages if the toolkit has none.
 use_python_packages() {
         local folder
-        for header in cublasLt.h cudnn.h nccl.h; do
+        for header in cublasLt.h cudnn.h cufftXt.h cusolverDn.h nccl.h; do
                 [ -z "$(found_header c++ $header)" ] || continue
                 while read -r folder; do
                         [ -f "$folder/include/$header" ] || continue
@@ -89,7 +89,7 @@ needs_of() {
 #include <cmocka.h>' || missing cmocka.h
                 compiles cc c '' -lcmocka || missing libcmocka.so
                 [ $simulated = yes ] || command -v nvcc >/dev/null || missing nvcc
-                for name in cuda_runtime.h cublasLt.h cudnn.h; do
+                for name in cuda_runtime.h cublasLt.h cudnn.h cufftXt.h cusolverDn.h; do
                         [ -n "$(found_header c++ $name)" ] || missing "$name"
                 done
         fi
@@ -125,6 +125,8 @@ versions() {
         fact CUDA "$(nvcc --version 2>/dev/null | sed -n 's/.*release \(.*\)/\1/p')"
         fact cuBLAS "$(macros "$(found_header c++ cublas_api.h)" CUBLAS_VER_MAJOR CUBLAS_VER_MINOR CUBLAS_VER_PATCH)"
         fact cuDNN "$(macros "$(found_header c++ cudnn_version.h)" CUDNN_MAJOR CUDNN_MINOR CUDNN_PATCHLEVEL)"
+        fact cuFFT "$(macros "$(found_header c++ cufft.h)" CUFFT_VER_MAJOR CUFFT_VER_MINOR CUFFT_VER_PATCH)"
+        fact cuSOLVER "$(macros "$(found_header c++ cusolver_common.h)" CUSOLVER_VER_MAJOR CUSOLVER_VER_MINOR CUSOLVER_VER_PATCH)"
         fact NCCL "$(macros "$(found_header c++ nccl.h)" NCCL_MAJOR NCCL_MINOR NCCL_PATCH)"
         fact compute-sanitizer "$(compute-sanitizer --version 2>/dev/null | sed -n 's/^Version *//p')"
         fact compilers "$(cc --version 2>/dev/null | head -n 1), meson $(meson --version 2>/dev/null)"

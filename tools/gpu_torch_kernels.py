@@ -249,6 +249,23 @@ def lstm(o, dtype, size, backward=False):
     return derivative(y, (x, m.weight_ih_l0, m.weight_hh_l0), torch.ones_like(y))
 
 
+def complex_line(function):
+    """Times function(x) of complex x."""
+    def make(o, dtype, size):
+        x = torch.view_as_complex(values(o, dtype, *size, 2))
+        return lambda: function(x)
+    return make
+
+
+def definite(function):
+    """Times function(x) of positive definite matrices."""
+    def make(o, dtype, size):
+        x = values(o, dtype, *(size if size[0] > 1 else ()), *size[1:], size[1])
+        x = x @ x.mT / size[1] + torch.eye(size[1], dtype=dtype, device=o.device)
+        return lambda: function(x)
+    return make
+
+
 def conv(way, depthwise=False):
     def make(o, dtype, size):
         x = images(o, dtype, size)
@@ -267,7 +284,7 @@ def backward_of(make):
 
 
 SHORT_FLOATS = (f16, bf16)
-FLOATS = (f32,) + SHORT_FLOATS
+FLOATS, DOUBLES = (f32,) + SHORT_FLOATS, (f32, f64)
 FLAT, WIDE, SQUARE, IMAGES, TABLE = (1 << 26,), (16384, 4096), (4096, 4096), (64, 64, 112), (16384, 512, 16384)
 PARAMETERS, SEQUENCES = (160, 65536), (8, 12, 1024, 64)
 CONVOLUTIONS = (64, 64, 56, 3), (64, 256, 14, 3), (64, 256, 56, 1)
@@ -304,6 +321,15 @@ ROWS = [
 ] + [
     ("attention", FLOATS, SEQUENCES, attention), ("attention backward", FLOATS, SEQUENCES, backward_of(attention)),
     ("lstm", FLOATS, (100, 64, 512), lstm), ("lstm backward", FLOATS, (100, 64, 512), backward_of(lstm)),
+    ("rfft", DOUBLES, WIDE, flat(torch.fft.rfft)), ("fft", DOUBLES, WIDE, complex_line(torch.fft.fft)),
+    ("fft of columns", DOUBLES, WIDE, complex_line(lambda x: torch.fft.fft(x, dim=0))),
+    ("fft", DOUBLES, (1, 1 << 24), complex_line(torch.fft.fft)),
+    ("solve", DOUBLES, (1, 1024), definite(lambda x: torch.linalg.solve(x, x))),
+] + [
+    (name, dtypes, size, definite(f)) for dtypes, size in ((DOUBLES, (1, 1024)), ((f32,), (256, 32))) for name, f in (
+        ("cholesky", torch.linalg.cholesky), ("lu", torch.linalg.lu_factor), ("qr", torch.linalg.qr), ("eigh", torch.linalg.eigh),
+        ("triangular_solve", lambda x: torch.linalg.solve_triangular(x, x, upper=False)),
+        ("svd", lambda x: torch.linalg.svd(x, full_matrices=False)))
 ] + [
     (name + suffix, FLOATS, WIDE, flat(lambda x, f=f, dims=dims: f(x, *dims)))
     for name, f in (("sum", torch.sum), ("amax", torch.amax), ("argmax", torch.argmax), ("var", torch.var))

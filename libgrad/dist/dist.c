@@ -92,6 +92,68 @@ lg_dist lg_dist_chi2(lg_tensor *df)
         return d.p[1] ? d : failed;
 }
 
+/* Returns the lower triangular factor of the covariance from the matrix that was given: covariance, precision or the
+ * factor itself. */
+static lg_tensor *scale_tril_of(lg_tensor *m, const lg_multivariate_normal_options *o)
+{
+        if (o->covariance)
+                return lg_cholesky(m);
+        if (o->scale_tril)
+                return lg_tril(m);
+        /* With rows and columns in reverse order, the factor of the precision is that of the covariance, inverted. */
+        lg_tensor *l = lg_cholesky(lg_flip(m, LG_DIMS(-2, -1)));
+        l = l ? lg_transpose(lg_flip(l, LG_DIMS(-2, -1)), -2, -1) : NULL;
+        const int64_t n = l ? l->at.shape.size[l->at.shape.ndim - 1] : 0;
+        return l ? lg_triangular_solve(l, lg_eye(l->ctx, n, n, .dtype = l->at.dtype, .device = lg_device_of(l))) : NULL;
+}
+
+/* Checks that m is of the device of loc (..., n) and (..., n, n), and that their batches broadcast to *ret_batch. */
+static bool fits_loc(const char *op, const lg_tensor *loc, const lg_tensor *m, const char *name, lg_shape *ret_batch)
+{
+        lg_shape batch = loc->at.shape, square = m->at.shape;
+        const int64_t n = batch.size[--batch.ndim];
+        if (m->storage->device != loc->storage->device)
+                return lg__fail(loc->ctx, LG_ERR_DEVICE, "%s: loc is %s but %s is %s; move one with lg_to()", op,
+                                lg__tensor_text(loc).s, name, lg__tensor_text(m).s);
+        if (square.ndim < 2 || square.size[square.ndim - 1] != n || square.size[square.ndim - 2] != n)
+                return lg__fail(loc->ctx, LG_ERR_SHAPE, "%s: loc is %s but %s is %s; it must be (..., %lld, %lld)", op,
+                                lg__tensor_text(loc).s, name, lg__tensor_text(m).s, (long long)n, (long long)n);
+        square.ndim -= 2;
+        if (!lg__broadcast(loc->ctx, op, batch, square, ret_batch))
+                return false;
+        return ret_batch->ndim <= LG_MAX_DIMS - 2 ||
+               lg__fail(loc->ctx, LG_ERR_SHAPE, "%s: covariances have more than %d dimensions", op, LG_MAX_DIMS);
+}
+
+lg_dist lg_dist_multivariate_normal_with(lg_tensor *loc, const lg_multivariate_normal_options *options)
+{
+        static const char op[] = "lg_dist_multivariate_normal";
+        const lg__dist_id id = LG__DIST_multivariate_normal;
+        lg_multivariate_normal_options o;
+        lg_shape s = LG_SHAPE_0D;
+        lg_dist d = made(id, &loc, 1, (const char *const[]){"loc"});
+        if (!d.kind || !lg__take(loc->ctx, op, options, &o, sizeof o))
+                return failed;
+        lg_tensor *m = o.covariance ? o.covariance : o.precision ? o.precision : o.scale_tril;
+        const char *name = o.covariance ? "covariance" : o.precision ? "precision" : "scale_tril";
+        if ((o.covariance != NULL) + (o.precision != NULL) + (o.scale_tril != NULL) != 1) {
+                lg__fail(loc->ctx, LG_ERR_ARGUMENT, "%s: give exactly one of .covariance, .precision and .scale_tril",
+                         op);
+                return failed;
+        }
+        const lg_dist of = is_given(loc->ctx, m, op, name) ? made(id, &m, 1, &name) : failed;
+        if (!of.kind || !fits_loc(op, loc, m, name, &s))
+                return failed;
+        const lg_dtype dtype = d.p[0]->at.dtype == LG_F64 ? LG_F64 : of.p[0]->at.dtype;
+        lg_tensor *l = scale_tril_of(lg_cast(of.p[0], dtype), &o);
+        s.size[s.ndim] = s.size[s.ndim + 1] = loc->at.shape.size[loc->at.shape.ndim - 1];
+        s.ndim += 2;
+        d.p[1] = l ? lg_expand(l, s) : NULL;
+        s.ndim--;
+        d.p[0] = d.p[1] ? lg_expand(lg_cast(d.p[0], dtype), s) : NULL;
+        return d.p[0] ? d : failed;
+}
+
 /* Returns p clamped from eps to 1 - eps of its dtype, so that logarithms are finite. */
 static lg_tensor *clamped(lg_tensor *p)
 {

@@ -24,6 +24,12 @@ typedef struct lg__dist_kind {
 
 extern const lg__dist_kind lg__dist_kinds[LG__DIST_COUNT]; /* row 0 is empty */
 
+/* Functions of multivariate_normal.c. */
+lg_tensor *lg__multivariate_normal_sample(const lg_dist *d, lg_shape s);
+lg_tensor *lg__multivariate_normal_log_prob(const lg_dist *d, lg_tensor *x);
+lg_tensor *lg__multivariate_normal_entropy(const lg_dist *d);
+lg_tensor *lg__multivariate_normal_kl(const lg_dist *p, const lg_dist *q);
+
 /* Returns KL(p || q) of two distributions of one kind; NULL and an error if there is no formula. */
 lg_tensor *lg__dist_divergence(const lg_dist *p, const lg_dist *q);
 

@@ -124,6 +124,7 @@ static lg_tensor *(*const divergences[LG__DIST_COUNT])(PAIR) = {
         [LG__DIST_half_normal] = kl_half_normal,
         [LG__DIST_dirichlet] = kl_dirichlet,
         [LG__DIST_diagonal_normal] = kl_diagonal_normal,
+        [LG__DIST_multivariate_normal] = lg__multivariate_normal_kl,
         [LG__DIST_poisson] = kl_poisson,
         [LG__DIST_bernoulli] = kl_bernoulli,
         [LG__DIST_geometric] = kl_geometric,

@@ -52,6 +52,26 @@ typedef struct lg_spectral_norm_options {
         LG_CALL2(lg_spectral_norm_with, lg_spectral_norm_options, lg_spectral_norm_takes_m_name, V, V, __VA_ARGS__)
 LG_API bool lg_spectral_norm_with(lg_module *m, const char *name, const lg_spectral_norm_options *options);
 
+/* How an orthogonal matrix is made of a lower triangular x. */
+typedef enum lg_orthogonal_map {
+        LG_ORTHOGONAL_AUTO = 0,        /* the exponential of square matrices, else reflectors */
+        LG_ORTHOGONAL_MATRIX_EXP = 1,  /* e^a of the skew-symmetric a = x - x^T */
+        LG_ORTHOGONAL_CAYLEY = 2,      /* (1 - a / 2)^-1 (1 + a / 2) */
+        LG_ORTHOGONAL_HOUSEHOLDER = 3, /* the product of the reflectors whose vectors are x's columns */
+} lg_orthogonal_map;
+typedef struct lg_orthogonal_options {
+        LG_OPTIONS_HEAD
+        lg_orthogonal_map map LG_DEFAULT; /* default LG_ORTHOGONAL_AUTO */
+} lg_orthogonal_options;
+/* Makes the columns of the matrices in the last two dimensions of the parameter orthonormal, or their rows if there are
+ * more columns than rows (PyTorch's parametrizations.orthogonal; Lezcano, 2019). The matrix is the buffer
+ * "parametrizations.NAME.0.base" times the map's; it begins as the parameter made orthonormal by lg_qr(), and the new
+ * parameter as minus the identity.
+ * Example: lg_orthogonal(m, "weight", .map = LG_ORTHOGONAL_CAYLEY) */
+#define lg_orthogonal(...)                                                                                             \
+        LG_CALL2(lg_orthogonal_with, lg_orthogonal_options, lg_orthogonal_takes_m_name, V, V, __VA_ARGS__)
+LG_API bool lg_orthogonal_with(lg_module *m, const char *name, const lg_orthogonal_options *options);
+
 /* Ends the parametrizations of that tensor: a parameter of the old name with the computed values takes their place.
  * Example: lg_remove_parametrizations(m, "weight") */
 LG_API bool lg_remove_parametrizations(lg_module *m, const char *name);

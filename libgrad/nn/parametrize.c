@@ -1,4 +1,5 @@
-/* parametrize.c - parameters that are computed from others: lg_parametrize(), weight norm, spectral norm.
+/* parametrize.c - parameters that are computed from others: lg_parametrize(), weight norm, spectral norm,
+ * orthogonal matrices.
  *
  * The module keeps the part of the name, as a computed one (LG__COMPUTED), so that its forward finds it at its place.
  * Its child "parametrizations" has a child of the name with the originals and the modules that forward.c runs on them.
@@ -270,4 +271,105 @@ bool lg_spectral_norm_with(lg_module *m, const char *name, const lg_spectral_nor
         if (!ok)
                 c->random = state;
         return ok || lg__object_destroy(f);
+}
+
+/* ---- orthogonal matrices ---- */
+
+/* Returns the last dimension but `from_end` of t. */
+static int64_t side(const lg_tensor *t, int from_end)
+{
+        return t->at.shape.size[t->at.shape.ndim - 1 - from_end];
+}
+
+/* Returns the identity (rows, columns) like t. */
+static lg_tensor *identity(const lg_tensor *t, int64_t rows, int64_t columns)
+{
+        return lg_eye(t->ctx, rows, columns, .dtype = t->at.dtype, .device = t->storage->device->id);
+}
+
+/* Returns the first columns of the orthogonal matrix that the map makes of a skew-symmetric one, x - x^T for x padded
+ * with zeros. x is tall and lower triangular. */
+static lg_tensor *of_skew(lg_tensor *x, bool cayley)
+{
+        const int64_t n = side(x, 1), k = side(x, 0);
+        lg_tensor *square = lg_pad(x, LG_INTS(0, n - k)), *skew = lg_sub(square, lg_transpose(square, -1, -2));
+        if (!skew)
+                return NULL;
+        lg_tensor *one = identity(x, n, n), *half = lg_mul_scalar(skew, 0.5);
+        lg_tensor *q = cayley ? lg_solve(lg_sub(one, half), lg_add(one, half)) : lg_matrix_exp(skew);
+        return lg_slice(q, -1, 0, k);
+}
+
+/* Returns the first columns of the product of the reflectors whose vectors are the columns of x below its diagonal,
+ * multiplied by its diagonal, whole numbers: the identity minus v s^-1 v^T, where s is the upper triangle of v^T v with
+ * half its diagonal. */
+static lg_tensor *of_reflectors(lg_tensor *x)
+{
+        const int64_t n = side(x, 1), k = side(x, 0);
+        lg_tensor *one = identity(x, n, k), *v = lg_add(lg_tril(x, .diagonal = -1), one);
+        lg_tensor *vt = v ? lg_transpose(v, -1, -2) : NULL, *products = lg_matmul(vt, v);
+        lg_tensor *s =
+                lg_add(lg_triu(products, .diagonal = 1), lg_mul_scalar(lg_mul(products, identity(x, k, k)), 0.5));
+        lg_tensor *q = lg_sub(one, lg_matmul(v, lg_triangular_solve(s, lg_slice(vt, -1, 0, k), .upper = true)));
+        return lg_mul(q, lg_unsqueeze(lg_trunc(lg_detach(lg_diagonal(x, .dim1 = -2, .dim2 = -1))), -2));
+}
+
+static lg_tensor *forward_orthogonal(lg_module *m, lg_list inputs, void *user)
+{
+        lg_orthogonal_map map = *(const lg_orthogonal_map *)user;
+        lg_tensor *x = inputs.items[0], *base = lg__module_tensor(m, "base");
+        const bool wide = side(x, 1) < side(x, 0);
+        if (map == LG_ORTHOGONAL_AUTO)
+                map = side(x, 1) == side(x, 0) ? LG_ORTHOGONAL_MATRIX_EXP : LG_ORTHOGONAL_HOUSEHOLDER;
+        x = lg_tril(wide ? lg_transpose(x, -1, -2) : x);
+        lg_tensor *q = !x                                 ? NULL
+                       : map == LG_ORTHOGONAL_HOUSEHOLDER ? of_reflectors(x)
+                                                          : of_skew(x, map == LG_ORTHOGONAL_CAYLEY);
+        q = lg_matmul(base, q);
+        return wide ? lg_transpose(q, -1, -2) : q;
+}
+
+/* Returns a square orthogonal matrix: its first columns are those of w, or of its transpose if w is wide, made
+ * orthonormal by a QR factorisation with a positive diagonal; the others are random. */
+static lg_tensor *base_of(lg_tensor *w)
+{
+        lg_tensor *tall = side(w, 1) < side(w, 0) ? lg_transpose(w, -1, -2) : w, *q, *r;
+        lg_shape rest = tall ? tall->at.shape : w->at.shape;
+        rest.size[rest.ndim - 1] = tall ? side(tall, 1) - side(tall, 0) : 0;
+        lg_tensor *random = lg_normal(w->ctx, 0, 1, rest, .dtype = w->at.dtype, .device = w->storage->device->id);
+        if (!lg_qr(lg_cat(LG_LIST(lg_detach(tall), random), -1), &q, &r))
+                return NULL;
+        return lg_mul(q, lg_unsqueeze(lg_sign(lg_diagonal(r, .dim1 = -2, .dim2 = -1)), -2));
+}
+
+bool lg_orthogonal_with(lg_module *m, const char *name, const lg_orthogonal_options *options)
+{
+        const char *op = "lg_orthogonal";
+        lg_orthogonal_options o;
+        lg_ctx *c = lg_module_ctx(m);
+        lg__part *p = lg__take(c, op, options, &o, sizeof o) ? parameter_of(m, op, name) : NULL;
+        if (!p || dim_of(m, p, 0, op) < 0)
+                return false;
+        if (o.map < LG_ORTHOGONAL_AUTO || o.map > LG_ORTHOGONAL_HOUSEHOLDER)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: there is no map %d", op, (int)o.map);
+        lg_tensor *w = p->tensor;
+        if (w->at.shape.ndim < 2)
+                return lg__fail(c, LG_ERR_SHAPE, "%s: \"%s\" is %s; it has two dimensions at least", op, name,
+                                lg__tensor_text(w).s);
+        const lg_random_state state = c->random;
+        lg_module *f = lg__module_with(c, "Orthogonal", forward_orthogonal, &o.map, sizeof o.map);
+        lg_scope scope = f ? lg_scope_begin(c) : (lg_scope){0};
+        bool ok = false;
+        lg_no_grad(c)
+        {
+                lg_tensor *base = scope.id ? base_of(w) : NULL;
+                lg_tensor *start = base ? lg_neg(identity(w, side(w, 1), side(w, 0))) : NULL;
+                ok = start && lg_module_add_buffer(f, "base", base) && parametrize(m, p, "original", NULL, f, op);
+                f = ok ? NULL : f;
+                ok = ok && lg_copy_(w, start);
+        }
+        lg_scope_end(c, scope);
+        if (!ok)
+                c->random = state;
+        return ok || (f && lg__object_destroy(f));
 }

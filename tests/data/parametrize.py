@@ -1,4 +1,4 @@
-"""parametrize.py - writes parametrize.txt: layers with weight norm and spectral norm as PyTorch computes them in f64.
+"""parametrize.py - writes parametrize.txt: layers with weight norm, spectral norm and orthogonal weights as PyTorch computes them in f64.
 
 Run with a Python that has torch: python3 tests/data/parametrize.py > tests/data/parametrize.txt
 """
@@ -60,3 +60,19 @@ show("spectral_norm_evaluated", spectral(linear, True), tensor(3, 4))
 show("spectral_norm_steps", spectral(linear, False, n_power_iterations=3, dim=1), tensor(3, 4))
 show("spectral_norm_conv", spectral(conv, False), tensor(3, 2, 2, 2))
 show("spectral_norm_up", spectral(up, False), tensor(2, 3, 2, 2))
+
+
+def orthogonal(columns, rows, map):
+    """The weight made of x, with a base by formula."""
+    def run(x):
+        m = parametrizations.orthogonal(torch.nn.Linear(columns, rows, bias=False).double(), "weight", map)
+        n = max(columns, rows)
+        m.parametrizations.weight[0].base.copy_(tensor(n, n, phase=0.5))
+        return torch.func.functional_call(m, {"parametrizations.weight.original": x}, torch.eye(columns).double()).mT
+    return run
+
+
+for map in None, "matrix_exp", "cayley", "householder":
+    show(f"orthogonal_{map or 'auto'}", orthogonal(4, 4, map), tensor(4, 4))
+    show(f"orthogonal_{map or 'auto'}_wide", orthogonal(4, 3, map), tensor(3, 4))
+    show(f"orthogonal_{map or 'auto'}_tall", orthogonal(2, 4, map), tensor(4, 2))

@@ -481,3 +481,21 @@ void call_products(vm *m)
                 give(m, lg_baddbmm_with(x, a, fresh(m, LG_SHAPE(n, k, columns)), HAND(m, o)));
         }
 }
+
+/* Factors of a matrix, or batch, of any kind; any of the results may not be wanted. */
+void call_factors(vm *m)
+{
+        lg_tensor *a = flag(m) ? tensor(m) : fresh(m, LG_SHAPE(small(m), small(m), small(m))), *out[3] = {NULL};
+        const uint8_t b = byte(m);
+        lg_tensor **ret[3];
+        for (int i = 0; i < 3; i++)
+                ret[i] = b >> i & 1 ? &out[i] : NULL;
+        const bool option = b & 8;
+        const bool ok = b >> 4 & 1   ? lg_qr(a, ret[0], ret[1], .complete = option)
+                        : b >> 5 & 1 ? lg_eigh(a, ret[0], ret[1], .upper = option)
+                                     : lg_svd(a, ret[0], ret[1], ret[2], .full = option);
+        check_done(m, ok);
+        for (int i = 0; i < 3; i++)
+                if (out[i])
+                        give(m, out[i]);
+}

@@ -14,7 +14,7 @@ DRAWN = {'lg_ctx *': 'm->now->ctx', 'lg_module *': 'module(m)', 'lg_kv_cache *':
          'int64_t': 'size(m)', 'bool': 'flag(m)', 'lg_shape': 'shape(m)', 'lg_dims': 'dims(m)', 'lg_dtype': 'dtype(m)',
          'lg_device': 'device(m)', 'lg_pair': 'pair(m)', 'lg_triple': 'triple(m)', 'lg_reduction': '(lg_reduction)(byte(m) % 5)', 'lg_pad_mode': '(lg_pad_mode)(byte(m) % 5)', 'lg_bag_mode': '(lg_bag_mode)(byte(m) % 4)', 'lg_list': 'list(m, room)', 'lg_tensor **': '&ret',
          'lg_ints': 'ints(m, numbers)', 'lg_dist': 'distribution(m)',
-         'lg_numbers': 'shares(m, room_of_shares)', 'lg_interpolation': '(lg_interpolation)(byte(m) % 6)',
+         'lg_numbers': 'shares(m, room_of_shares)', 'lg_fft_norm': '(lg_fft_norm)(byte(m) % 4)', 'lg_interpolation': '(lg_interpolation)(byte(m) % 6)',
          'lg_scatter_reduction': '(lg_scatter_reduction)(byte(m) % 6)'}
 # By hand, in the file named or nowhere: they take memory, files, functions or objects, or return what is there already.
 OTHERS = {
@@ -33,7 +33,7 @@ SELDOM = set('''lg_conv2d_with lg_conv1d_with lg_conv_transpose2d_with lg_conv_t
     lg_conv_transpose3d_with lg_rotary_with lg_ctc_with
     lg_bincount_with lg_put_with lg_index lg_index_put_with lg_run_attention_with lg_run_encoder_with lg_run_decoder_with lg_run_transformer_with lg_run_rnn_with
     lg_max_unpool1d_with lg_max_unpool2d_with lg_max_unpool3d_with lg_fractional_max_pool3d_with lg_fold_with
-    lg_baddbmm_with lg_bilinear lg_index_copy lg_affine_grid_with'''.split())
+    lg_lu_solve_with lg_baddbmm_with lg_bilinear lg_index_copy lg_affine_grid_with'''.split())
 
 
 def options(name, members):
@@ -66,7 +66,7 @@ def call(name, parameters, members):
         arguments.append(f'p{i}')
         tensors += [f'p{i}'] if bare == 'lg_tensor *' and called not in ('b', 'bias') else []
     asks = any(kind == 'lg_tensor **' for kind, _ in members)
-    if members:
+    if members or 'lg_tensor **' in kinds:
         lines.insert(0, 'lg_tensor *ret = NULL;')
     lines.append(f'lg_tensor *y = {name}({", ".join(arguments)});')
     if len(tensors) == 2:

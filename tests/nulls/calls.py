@@ -35,12 +35,12 @@ VALUES = {
     'lg_dist': 'lg_dist_normal(g->x, g->x)',
     'lg_shape': 'LG_SHAPE(2, 3)', 'lg_dims': 'LG_DIMS(0)', 'lg_device': 'lg_cpu()', 'lg_scope': 'g->scope',
     'lg_fields': 'LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(1)))', 'lg_random_state': '(lg_random_state){0}', 'lg_dtype': 'LG_F32',
-    'lg_device_type': 'LG_DEVICE_CPU', 'lg_reduce_op': 'LG_REDUCE_OP_SUM', 'lg_scatter_reduction': 'LG_SCATTER_AMAX', 'lg_interpolation': 'LG_QUANTILE_LOWER', 'lg_state_kind': 'LG_STATE_MODULE', 'lg_error_code': 'LG_ERR_STATE',
+    'lg_device_type': 'LG_DEVICE_CPU', 'lg_reduce_op': 'LG_REDUCE_OP_SUM', 'lg_scatter_reduction': 'LG_SCATTER_AMAX', 'lg_interpolation': 'LG_QUANTILE_LOWER', 'lg_fft_norm': 'LG_FFT_ORTHO', 'lg_state_kind': 'LG_STATE_MODULE', 'lg_error_code': 'LG_ERR_STATE',
     'double': '1', 'int': '1', 'int64_t': '1', 'size_t': '64', 'uint64_t': '1', 'bool': 'true',
 }
 # What one parameter, or all of a name, are given in place of that.
 SPECIAL = {
-    'lg_tensor *condition': 'g->mask', 'lg_tensor *index': 'g->index', 'lg_ctc_with.target': 'g->index',
+    'lg_tensor *condition': 'g->mask', 'lg_tensor *index': 'g->index', 'lg_tensor *permutation': 'g->index', 'lg_ctc_with.target': 'g->index',
     'lg_interpolate_with.x': 'lg_unsqueeze(g->x, 0)', 'lg_masked_scatter.mask': 'g->mask',
     **{f'lg_bitwise_{name}.{operand}': 'g->index' for name in ('and', 'or', 'xor', 'left_shift', 'right_shift') for operand in 'ab'},
    
@@ -65,7 +65,8 @@ EXTREMES = {
 OPTIONS = {}  # types of structs of options: their members
 # What the header says may be NULL, beside options and `user`.
 OPTIONAL = {
-    'lg_vjp_with.v', 'lg_linear.b', 'lg_bilinear.b', 'lg_conv2d_with.b', 'lg_conv1d_with.b', 'lg_conv3d_with.b', 'lg_conv_transpose3d_with.b', 'lg_conv_transpose2d_with.b', 'lg_conv_transpose1d_with.b',
+    'lg_qr_with.ret_q', 'lg_qr_with.ret_r', 'lg_eigh_with.ret_values', 'lg_eigh_with.ret_vectors', 'lg_svd_with.ret_u', 'lg_svd_with.ret_s',
+    'lg_svd_with.ret_vt', 'lg_vjp_with.v', 'lg_linear.b', 'lg_bilinear.b', 'lg_conv2d_with.b', 'lg_conv1d_with.b', 'lg_conv3d_with.b', 'lg_conv_transpose3d_with.b', 'lg_conv_transpose2d_with.b', 'lg_conv_transpose1d_with.b',
     'lg_layer_norm_with.w', 'lg_layer_norm_with.b', 'lg_group_norm_with.w', 'lg_group_norm_with.b', 'lg_instance_norm_with.w',
     'lg_instance_norm_with.b', 'lg_rms_norm_with.w', 'lg_on_message.fn', 'lg_set_trace_with.fn', 'lg_system_free.p', 'lg_memory_stats_with.ret',
     'lg_try_all_cuda.ret', 'lg_set_error.format', 'lg_nn_sequential_list.children', 'lg_nn_module_list_list.children',

@@ -8,9 +8,9 @@
  *     lg_tensor *loss = lg_neg(lg_mean(lg_mul(lg_dist_log_prob(d, action), advantage)));
  *
  * Parameters have float dtypes and broadcast to one shape, the batch; 16-bit floats are computed as f32. An element of
- * a batch is a number, except that the last dimension of the parameters of a Dirichlet, multinomial or diagonal normal
- * distribution makes one vector. Parameters outside their range give NaN or infinite results. Definitions and names are
- * those of torch.distributions.
+ * a batch is a number, except that the last dimension of the parameters of a Dirichlet, multinomial, diagonal or
+ * multivariate normal distribution makes one vector. Parameters outside their range give NaN or infinite results.
+ * Definitions and names are those of torch.distributions.
  *
  * If a parameter is NULL or does not fit, the error is set and the distribution's kind is 0: all functions of it return
  * NULL.
@@ -52,6 +52,20 @@ LG_API lg_dist lg_dist_half_normal(lg_tensor *scale);                           
 LG_API lg_dist lg_dist_dirichlet(lg_tensor *concentration); /* positive numbers whose sum is 1 */
 /* Independent normal numbers: torch's Independent(Normal(loc, scale), 1). Parameters have one dimension or more. */
 LG_API lg_dist lg_dist_diagonal_normal(lg_tensor *loc, lg_tensor *scale);
+
+typedef struct lg_multivariate_normal_options {
+        LG_OPTIONS_HEAD
+        lg_tensor *covariance LG_DEFAULT; /* (..., n, n), symmetric and positive definite */
+        lg_tensor *precision LG_DEFAULT;  /* the inverse of the covariance instead */
+        lg_tensor *scale_tril LG_DEFAULT; /* the factor l of the covariance l l^T instead; its lower triangle is read */
+} lg_multivariate_normal_options;
+/* Makes a normal distribution of vectors of n numbers with mean loc (..., n) and exactly one of the matrices. Batches
+ * broadcast. A matrix that is not positive definite is an error, as in lg_cholesky().
+ * Example: lg_dist_multivariate_normal(x, .covariance = y) */
+#define lg_dist_multivariate_normal(...)                                                                               \
+        LG_CALL1(lg_dist_multivariate_normal_with, lg_multivariate_normal_options,                                     \
+                 lg_dist_multivariate_normal_takes_loc, V, __VA_ARGS__)
+LG_API lg_dist lg_dist_multivariate_normal_with(lg_tensor *loc, const lg_multivariate_normal_options *options);
 
 /* ---- of whole numbers ---- */
 

@@ -1,4 +1,5 @@
-/* schedule.h - schedules, which change the learning rates of an optimiser, and moving averages of weights.
+/* schedule.h - schedules, which change the learning rates of an optimiser, a test that finds a rate, and moving
+ * averages.
  *
  * A schedule is made for an optimiser and is stepped by the program, once for each epoch or for each batch:
  *
@@ -223,6 +224,43 @@ LG_API bool lg_scheduler_step_metric(lg_scheduler *s, double metric);
 /* Frees a schedule; rates stay as they are. Fails with LG_ERR_ARGUMENT if another schedule owns it, and with
  * LG_ERR_STATE inside a function of the program that a call with its optimiser has called. */
 LG_API void lg_scheduler_free(lg_scheduler *s);
+
+/* ---- the rate to begin with ---- */
+
+/* A step of lg_find_lr(): its rate, the loss before it, and the smoothed loss. */
+typedef struct lg_lr_point {
+        double lr, loss, smoothed;
+} lg_lr_point;
+
+typedef struct lg_find_lr_options {
+        LG_OPTIONS_HEAD
+        double from LG_DEFAULT;        /* the first rate, above 0; default 1e-7 */
+        double to LG_DEFAULT;          /* the last rate, above .from; default 10 */
+        int64_t steps LG_DEFAULT;      /* the greatest number of steps, 10 to 1e6; default 100 */
+        double smoothing LG_DEFAULT;   /* the weight of the losses so far, below 1; default 0.9. LG_ZERO sets 0. */
+        double stop LG_DEFAULT;        /* the multiple of the lowest loss that ends the test, above 1; default 4 */
+        lg_loader *loader LG_DEFAULT;  /* the loader from which fn takes batches; a stream needs .seek; default NULL */
+        lg_lr_point *curve LG_DEFAULT; /* receives the steps: an array of .steps elements; default NULL */
+        int64_t *count LG_DEFAULT;     /* receives the number of steps in .curve; default NULL */
+} lg_find_lr_options;
+/* Suggests a learning rate by a range test (Smith 2017; lr_find of fastai and Lightning): it makes steps of
+ * lg_step_closure() at rates that grow by one factor from .from to .to, the same for all groups, until the loss is not
+ * finite or the smoothed loss exceeds the lowest one by (.stop - 1) times its magnitude. Each call of fn returns the
+ * loss of the next batch. Returns the rate in the middle of the tenth of .steps in which the smoothed loss, an
+ * exponential average without its bias, fell most on its way to the lowest value; the first tenth is left out. For a
+ * schedule with a peak, such as lg_one_cycle_lr(), this is the peak. Call it outside the steps of .loader:
+ * lg_loader_restart() ends one.
+ *
+ * Afterwards, also after an error, everything is as before, bit for bit: parameters and buffers of m and opt, their
+ * gradients, states and rates of opt, training modes, the context's random numbers and .loader. What else fn changes
+ * stays changed. Returns 0 with an error: LG_ERR_STATE if the first loss is not finite, or if the loss falls nowhere or
+ * diverges too early (then .curve is complete); an error of fn (LG_ERR_ARGUMENT if it returns NULL without one). While
+ * it runs, no parameters can be added to opt, and m, its parts and opt cannot be freed.
+ * Example: lg_find_lr(net, opt, next_loss, batches, .loader = batches) */
+#define lg_find_lr(...)                                                                                                \
+        LG_CALL4(lg_find_lr_with, lg_find_lr_options, lg_find_lr_takes_m_opt_fn_user, V, V, V, V, __VA_ARGS__)
+LG_API double lg_find_lr_with(lg_module *m, lg_optimizer *opt, lg_closure_fn *fn, void *user,
+                              const lg_find_lr_options *options);
 
 /* ---- moving averages of weights ----
  *
