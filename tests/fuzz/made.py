@@ -40,7 +40,9 @@ def options(name, members):
     """A function that draws options; *ret is what a member of type lg_tensor ** points to, where that is given."""
     lines = [f'        if (given >> {i} & 1)\n                o.{member} = {"ret" if kind == "lg_tensor **" else DRAWN[kind]};'
              for i, (kind, member) in enumerate(members)]
-    room = '        static double room_of_shares[4];\n' if any(kind == 'lg_numbers' for kind, _ in members) else ''
+    kinds = [kind for kind, _ in members]
+    room = '        static double room_of_shares[4];\n' if 'lg_numbers' in kinds else ''
+    room += '        static int64_t numbers[8];\n' if 'lg_ints' in kinds else ''
     return f'static {name} draw_{name}(vm *m, lg_tensor **ret)\n{{\n{room}        {name} o = {{.size_ = sizeof o}};\n' \
         f'        const unsigned given = byte(m){" | byte(m) << 8" if len(members) > 8 else ""};\n        (void)ret;\n' \
         + '\n'.join(lines) + '\n        return o;\n}\n'
