@@ -33,7 +33,7 @@ NOT_LARGE = set('''view to slice_grad norm2 matmul_add linear_relu relu_grad cla
     multinomial rotate sequence_mask sample_logits pieces batch_norm_relu max_pool2d_grad max_pool2d_pick avg_pool2d_grad conv2d_relu conv2d_end conv2d_input_grad
     conv2d_weight_grad weighted recurrent float_power bitwise_not isclose equal standard_gamma poisson gumbel_softmax
     im2col col2im resample sample sample_x_grad sample_weight_grad
-    solve_system cofactors det_value logdet_value
+    solve_system cofactors det_value logdet_value eigh matrix_rank pinv_of qr svd
     scatter_extreme scatter_reduce searchsorted bucketize isin bincount count_nonzero'''.split())
 
 

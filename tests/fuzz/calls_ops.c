@@ -499,3 +499,17 @@ void call_factors(vm *m)
                 if (out[i])
                         give(m, out[i]);
 }
+
+/* The factor of a positive definite matrix, and the way from a signal to its frames and back. */
+void call_signals(vm *m)
+{
+        const int64_t n = 1 + small(m) % 6;
+        if (flag(m)) {
+                lg_tensor *a = fresh(m, LG_SHAPE(2, n, n));
+                lg_tensor *sum = lg_add(lg_matmul(a, lg_transpose(a, -1, -2)), lg_eye(m->now->ctx, n, n));
+                give(m, lg_cholesky(sum, .upper = flag(m)));
+                return;
+        }
+        lg_tensor *frames = lg_stft(fresh(m, LG_SHAPE(2, 20)), n, .hop = 1 + small(m) % 3, .two_sided = flag(m));
+        give(m, lg_istft(frames, n, .hop = 1 + small(m) % 3, .length = small(m), .two_sided = flag(m)));
+}

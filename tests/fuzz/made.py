@@ -33,7 +33,7 @@ SELDOM = set('''lg_conv2d_with lg_conv1d_with lg_conv_transpose2d_with lg_conv_t
     lg_conv_transpose3d_with lg_rotary_with lg_ctc_with
     lg_bincount_with lg_put_with lg_index lg_index_put_with lg_run_attention_with lg_run_encoder_with lg_run_decoder_with lg_run_transformer_with lg_run_rnn_with
     lg_max_unpool1d_with lg_max_unpool2d_with lg_max_unpool3d_with lg_fractional_max_pool3d_with lg_fold_with
-    lg_lu_solve_with lg_baddbmm_with lg_bilinear lg_index_copy lg_affine_grid_with'''.split())
+    lg_cholesky_with lg_istft_with lg_lu_solve_with lg_baddbmm_with lg_bilinear lg_index_copy lg_affine_grid_with'''.split())
 
 
 def options(name, members):

@@ -32,6 +32,7 @@ OTHER = {'attention.h': 'lg_tensor *q, *k, *v, *seen, *memory, *source; lg_modul
          'sequence.h': 'lg_tensor *q, *cos, *sin, *logits, *lengths, *starts;',
          'arrange.h': 'lg_tensor *grid[2];',
          'norm.h': 'lg_tensor *mean, *var;', 'loss.h': 'lg_tensor *var, *anchor, *positive, *negative, *times, *lengths;', 'recurrent.h': 'lg_tensor *lengths;',
+         'fft.h': 'lg_tensor *s;', 'linalg.h': 'lg_tensor *a, *k, *q, *r, *u, *s, *v, *vt;',
          'board.h': 'lg_board *b; int64_t step;',
          'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',
          'tokenizer.h': 'lg_tokenizer *t; lg_text_stream stream; int64_t id;', 'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_function *f;', 'functional.h': 'lg_tensor *v, *hv[4], *grads[4];', 'optim.h': 'lg_tensor *norm;', 'schedule.h': 'lg_closure_fn *next_loss;', 'profile.h': 'lg_profiler *p; lg_tensor *noise, *noisy;', 'state.h': 'lg_loader *loader; char name[8];'}
