@@ -122,6 +122,7 @@ static void connect(lg__node *n, const lg__call *call, int64_t **next)
                 const lg_tensor *t = call->in[i];
                 lg__edge *e = &n->edges[i];
                 e->node = needs_gradient(t) ? t->node : NULL;
+                e->size = NULL;
                 if (!t)
                         continue;
                 e->dtype = t->at.dtype;
