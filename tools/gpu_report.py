@@ -58,6 +58,7 @@ WORST = 20  # rows of the first table of errors, at least
 FLOATS = {"f32", "f16", "bf16"}
 # Kernels that need a figure in fewer dtypes; those of plain are of integers.
 FEWER = {name: {"f32"} for name in ("arange", "unscale", "rescale", "plain", "plain_scalar")}
+FEWER.update({name: {"f32", "f64"} for name in ("fft", "cholesky", "lu", "triangular", "qr", "eigh", "svd")})
 
 
 def table(head, rows):
