@@ -132,7 +132,7 @@ static int64_t run_on(lg_ctx *c, const row *r, int k, lg_tensor **x, int count, 
         lg_tensor *g[MAX_INPUTS] = {NULL};
         lg_seed(c, 1);
         lg_tensor *y = run_case(r, c, x, k, &s);
-        lg_synchronize(c, LG_NO_DEVICE);
+        lg_synchronize(c);
         if (was_singular(c))
                 return -1;
         int64_t n = y ? read_all(y, out, room) : 0;
