@@ -388,7 +388,10 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
         sink = lg_find_lr(net, opt, loss, NULL, .from = 1e-5, .smoothing = LG_ZERO, .loader = loader) ? net : NULL;
         sink = lg_reduce_on_plateau(opt, 0.5, .patience = LG_ZERO_INT, .min_lr = 1e-6);
         lg_profiler *profiler = lg_profiler_open(c, .skip = 3, .steps = 10, .path = "trace.json");
-        lg_region(c, "outer") lg_region(c, "inner") lg_step(opt);
+        lg_region(c, "outer")
+        {
+                lg_region(c, "inner") lg_step(opt);
+        }
         lg_profiler_print(stdout, profiler, .rows = 5);
         lg_profiler_close(profiler);
         sink = lg_dataset_tensors(c, x, y, .scale = 1.0 / 255, .shift = -0.5);
