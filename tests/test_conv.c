@@ -346,3 +346,68 @@ TEST_CASE(errors)
         lg_close(other);
         lg_close(c);
 }
+
+/* ---- long kernels, by Fourier transforms ---- */
+
+static void count_transforms(const lg_trace_record *r, void *user)
+{
+        *(int *)user += strcmp(r->op, "fft") == 0;
+}
+
+/* The convolution of signals as one of images, which windows compute. */
+static lg_tensor *by_windows(lg_tensor *x, lg_tensor *w, lg_tensor *b, int64_t padding)
+{
+        lg_tensor *y = lg_conv2d(lg_unsqueeze(x, -2), lg_unsqueeze(w, -2), b, .paddings = LG_PAIR(0, padding));
+        return lg_squeeze(y, LG_DIMS(-2));
+}
+
+static double distance(lg_tensor *a, lg_tensor *b)
+{
+        return lg_item(lg_amax(lg_abs(lg_sub(a, b)))) / (1 + lg_item(lg_amax(lg_abs(b))));
+}
+
+static void check_long(lg_ctx *c, lg_dtype dtype, int64_t padding, bool alone, bool biased)
+{
+        const double most = dtype == LG_F64 ? 1e-13 : 2e-5;
+        lg_tensor *x = lg_normal(c, 0, 1, alone ? LG_SHAPE(8, 1500) : LG_SHAPE(4, 8, 1500), .dtype = dtype);
+        lg_tensor *w = lg_normal(c, 0, 1, LG_SHAPE(4, 8, padding ? 1400 : 700), .dtype = dtype);
+        lg_tensor *b = biased ? lg_normal(c, 0, 1, LG_SHAPE(4), .dtype = dtype) : NULL;
+        lg_tensor *in[3] = {x, w, b}, *got[3], *want[3], *again[3], *twice[3];
+        const int count = biased ? 3 : 2;
+        for (int i = 0; i < count; i++)
+                lg_set_requires_grad(in[i], true);
+        int transforms = 0;
+        lg_set_trace(c, count_transforms, .user = &transforms);
+        lg_tensor *y = lg_conv1d(x, w, b, .padding = padding);
+        lg_set_trace(c, NULL);
+        assert_int_equal(transforms, lg_device_of(x).type == LG_DEVICE_CUDA ? 0 : 3);
+        lg_tensor *z = by_windows(x, w, b, padding);
+        assert_true(distance(y, z) <= most);
+        lg_list all = LG_LIST_OF(count, in);
+        drop(lg_grad(LG_LIST(lg_sum(lg_square(y))), all, .result = got, .create_graph = true));
+        drop(lg_grad(LG_LIST(lg_sum(lg_square(z))), all, .result = want, .create_graph = true));
+        for (int i = 0; i < count; i++)
+                assert_true(distance(got[i], want[i]) <= most);
+        drop(lg_grad(LG_LIST(lg_sum(lg_sin(got[1]))), LG_LIST_OF(2, in), .result = again));
+        drop(lg_grad(LG_LIST(lg_sum(lg_sin(want[1]))), LG_LIST_OF(2, in), .result = twice));
+        assert_ok(c);
+        for (int i = 0; i < 2 && dtype == LG_F64; i++)
+                assert_true(distance(again[i], twice[i]) <= 1e-9);
+}
+
+TEST_CASE(long_kernels)
+{
+        lg_ctx *c = open_ctx();
+        lg_scope scope;
+        for (int i = 0; i < 4; i++) {
+                scope = lg_scope_begin(c);
+                check_long(c, i % 2 ? LG_F64 : LG_F32, i == 0 ? 0 : 700, i == 2, i > 0);
+                lg_scope_end(c, scope);
+        }
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(4, 8, 1500));
+        lg_module *conv = lg_nn_conv1d(c, 8, 4, 1401, .padding = 700), *net = lg_nn_sequential(c, conv, lg_nn_relu(c));
+        lg_tensor *y = lg_forward(net, x);
+        lg_tensor *z = lg_relu(by_windows(x, lg_parameter(conv, "weight"), lg_parameter(conv, "bias"), 700));
+        assert_true(distance(y, z) <= 2e-5);
+        lg_close(c);
+}

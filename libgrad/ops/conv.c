@@ -390,6 +390,22 @@ static lg_tensor *with_epilogue(const lg__call *call, lg_tensor *x, lg_tensor *w
         return separate && e->relu ? lg_relu(y) : y;
 }
 
+/* Runs a convolution of signals with a long kernel and its fused operations, but a scale. Sets *ret_y to NULL if the
+ * kernel is not long. Returns false with an error. */
+static bool long_kernel(const lg__call *call, lg_tensor *x, lg_tensor *w, const conv2d_attributes *a, lg_tensor **ret_y)
+{
+        const arguments *p = call->attributes;
+        const lg__conv_epilogue *e = p->epilogue;
+        const lg__side s = lg__side_at(&a->at, 1);
+        *ret_y = NULL;
+        if (p->spaces != 1 || p->transposed || (e && e->scale) || a->at.groups != 1 || s.stride != 1 ||
+            s.dilation != 1 || !lg__conv_is_long(x, w, s.padding))
+                return true;
+        lg_tensor *y = lg__as_given(call, lg__conv_long(x, w, call->in[2], s.padding), 1);
+        y = y && e && e->residual ? lg_add(y, e->residual) : y;
+        return (*ret_y = y && e && e->relu ? lg_relu(y) : y) != NULL;
+}
+
 static lg_tensor *compose(const lg__call *call)
 {
         const arguments *p = call->attributes;
@@ -405,6 +421,9 @@ static lg_tensor *compose(const lg__call *call)
         w = p->spaces == 1 ? lg_unsqueeze(w, -2) : w;
         if (!w || !geometry_of(call, x, w, &o, &a))
                 return NULL;
+        lg_tensor *signal;
+        if (!long_kernel(call, x, w, &a, &signal) || signal)
+                return signal;
         a.last = lg__lies_last(w);
         if (p->epilogue)
                 return with_epilogue(call, x, w, &a);

@@ -62,6 +62,12 @@ static inline lg_tensor *lg__as_given(const lg__call *call, lg_tensor *y, int sp
         return alone ? lg_squeeze(y, LG_DIMS(0)) : y;
 }
 
+/* Returns whether lg__conv_long() is faster for signals x (N, C, 1, L) and kernels w (O, C, 1, K), with stride and
+ * dilation
+ * 1. It returns their convolution (N, O, 1, L'), with the bias b, which may be NULL (conv_long.c). */
+bool lg__conv_is_long(const lg_tensor *x, const lg_tensor *w, int64_t padding);
+lg_tensor *lg__conv_long(lg_tensor *x, lg_tensor *w, lg_tensor *b, int64_t padding);
+
 /* Computes a convolution of volumes (N, C, D, H, W) by convolutions of images (conv_volumes.c). k has the arguments of
  * the image (H, W), with x, g, w, z and out of the volumes; `depth` is the geometry of D. */
 bool lg__conv_volumes(const lg__call *call, const lg_conv_args *k, const lg__side *depth);
