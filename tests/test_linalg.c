@@ -317,3 +317,22 @@ TEST_CASE(wrong_operands)
         assert_error(c, LG_ERR_SHAPE, "lu: a is f32 (3,)");
         lg_close(c);
 }
+
+/* Two dtypes are promoted, as PyTorch's products promote them. */
+TEST_CASE(dtypes_of_two_operands)
+{
+        lg_ctx *c = open_ctx();
+        for (int i = 0; i < 2; i++) {
+                lg_tensor *a = lg_add(lg_normal(c, 0, 0.1, LG_SHAPE(2, 3, 3), .dtype = i ? LG_F64 : LG_F32),
+                                      lg_eye(c, 3, 3, .dtype = i ? LG_F64 : LG_F32));
+                lg_tensor *b = lg_normal(c, 0, 1, LG_SHAPE(3, 2), .dtype = i ? LG_F32 : LG_F64);
+                lg_tensor *p = NULL, *lu = lg_lu(a, .permutation = &p);
+                lg_tensor *x[] = {lg_solve(a, b), lg_lu_solve(lu, p, b), lg_lstsq(a, b), lg_matmul(lg_inverse(a), b)};
+                for (int k = 0; k < 4; k++) {
+                        assert_non_null(x[k]);
+                        assert_int_equal(lg_dtype_of(x[k]), LG_F64);
+                        assert_true(lg_item(lg_amax(lg_abs(lg_sub(lg_matmul(a, x[k]), b)))) < 1e-5);
+                }
+        }
+        lg_close(c);
+}

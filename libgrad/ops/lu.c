@@ -213,7 +213,7 @@ static bool vjp_system(lg__vjp *v)
 }
 
 #define BY_BOTH (LG__BY(A) | LG__BY(B))
-LG__DEFINE(solve_system,
+LG__DEFINE(solve_system, .flags = LG__PROMOTE,
            LG__OPERANDS({"a", LG__FLOAT, LG__ROW_MAJOR, .saved_for = BY_BOTH}, {"b", LG__FLOAT, LG__ROW_MAJOR},
                         {"lu", LG__FLOAT, LG__ROW_MAJOR, .optional = true, .saved_for = BY_BOTH},
                         {"permutation", LG__INDEX, LG__ROW_MAJOR, .optional = true, .saved_for = BY_BOTH}),
