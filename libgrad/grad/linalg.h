@@ -141,8 +141,8 @@ typedef struct lg_svd_options {
 /* Factors a (..., m, n) = u diag(s) vt: with k = min(m, n), u (..., m, k) and the rows of vt (..., k, n) are
  * orthonormal, and the singular values s (..., k) descend. The sign of each pair of vectors is arbitrary. lg_svdvals()
  * returns s alone. Gradients of u and vt exist where singular values differ (and are not 0, if a is not square), and a
- * full u or vt has none in the columns or rows after the k-th; those of s always exist. Examples: lg_svd(a, &u, &s,
- * &vt), lg_svd(a, &u, &s, &vt, .full = true) */
+ * full u or vt has none in the columns or rows after the k-th; those of s always exist.
+ * Examples: lg_svd(a, &u, &s, &vt), lg_svd(a, &u, &s, &vt, .full = true) */
 #define lg_svd(...) LG_CALL4(lg_svd_with, lg_svd_options, lg_svd_takes_a_ret_u_ret_s_ret_vt, V, V, V, V, __VA_ARGS__)
 LG_API bool lg_svd_with(lg_tensor *a, lg_tensor **ret_u, lg_tensor **ret_s, lg_tensor **ret_vt,
                         const lg_svd_options *options);
@@ -157,7 +157,8 @@ typedef struct lg_pinv_options {
         bool hermitian LG_DEFAULT; /* a is symmetric, so that lg_eigh() is enough; default false */
 } lg_pinv_options;
 /* Returns the pseudo-inverse (Moore and Penrose) of a (..., m, n), (..., n, m), for matrices of any rank. The gradient
- * is right where the rank does not change nearby. Examples: lg_pinv(a), lg_pinv(a, .rtol = 1e-3) */
+ * is right where the rank does not change nearby.
+ * Examples: lg_pinv(a), lg_pinv(a, .rtol = 1e-3) */
 #define lg_pinv(...) LG_CALL1(lg_pinv_with, lg_pinv_options, lg_pinv_takes_a, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_pinv_with(lg_tensor *a, const lg_pinv_options *options);
 

@@ -56,9 +56,9 @@ typedef struct lg_fftn_options {
 } lg_fftn_options;
 /* Compute the transforms of two (fft2) or several (fftn) dimensions, one after the other, with the factors of all.
  * rfft2 and rfftn map reals: the last of the dimensions has n / 2 + 1 elements in the result; irfft2 and irfftn are
- * their inverses, for which the last entry of .s is the length of the result. Examples: lg_fft2(x, .dims = LG_DIMS(0,
- * 1)), lg_ifft2(x), lg_rfft2(x, .norm = LG_FFT_ORTHO), lg_irfft2(x, .s = LG_INTS(-1, 7)), lg_fftn(x), lg_ifftn(x),
- * lg_rfftn(x, .s = LG_INTS(8, 8)), lg_irfftn(x) */
+ * their inverses, for which the last entry of .s is the length of the result.
+ * Examples: lg_fft2(x, .dims = LG_DIMS(0, 1)), lg_ifft2(x), lg_rfft2(x, .norm = LG_FFT_ORTHO), lg_fftn(x),
+ * lg_irfft2(x, .s = LG_INTS(-1, 7)), lg_ifftn(x), lg_rfftn(x, .s = LG_INTS(8, 8)), lg_irfftn(x) */
 #define lg_fft2(...) LG_CALL1(lg_fft2_with, lg_fftn_options, lg_fft2_takes_x, V, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_fft2_with(lg_tensor *x, const lg_fftn_options *options);
 #define lg_ifft2(...) LG_CALL1(lg_ifft2_with, lg_fftn_options, lg_ifft2_takes_x, V, __VA_ARGS__)
