@@ -301,3 +301,22 @@ TEST_CASE(wrong_arguments)
         WRONG(lg_istft(s, 8, .length = -1), LG_ERR_ARGUMENT, "length -1");
         lg_close(c);
 }
+
+/* Derivatives of long lines with a large prime factor: <F x, g> is <x, F^T g>. */
+TEST_CASE(derivatives_of_long_lines)
+{
+        lg_ctx *c = open_ctx();
+        const int64_t lengths[] = {1009, 2 * 509, 20014};
+        for (int i = 0; i < 6; i++) {
+                const int64_t n = lengths[i / 2], half = n / 2 + 1;
+                const bool back = i % 2;
+                const lg_shape of[] = {LG_SHAPE(n), LG_SHAPE(half, 2)};
+                lg_tensor *x = lg_set_requires_grad(lg_normal(c, 0, 1, of[back], .dtype = LG_F64), true);
+                lg_tensor *g = lg_normal(c, 0, 1, of[!back], .dtype = LG_F64);
+                lg_tensor *y = back ? lg_irfft(x, .n = n) : lg_rfft(x);
+                lg_tensor *dx = lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(g));
+                const double forward = lg_item(lg_sum(lg_mul(y, g))), backward = lg_item(lg_sum(lg_mul(x, dx)));
+                assert_near(backward, forward, 1e-10 * (1 + fabs(forward)));
+        }
+        lg_close(c);
+}

@@ -6,7 +6,7 @@
 #include "core/observer.h"
 #include "graph/op.h"
 
-/* What a row sums. The rows with the numbers below always exist; for the others these are the kinds. */
+/* Kinds of rows: tables in which they are printed. The rows with the numbers below always exist. */
 typedef enum lg__row_kind { LG__ROW_OP, LG__ROW_MODULE, LG__ROW_REGION } lg__row_kind;
 enum {
         LG__OTHER,     /* in no op: the program's own time */
