@@ -1,7 +1,7 @@
 """board.py - what TensorBoard reads from the files that tests_private board writes.
 
 board.py PROGRAM: runs PROGRAM board files_for_tensorboard, which writes into $LG_TEST_BOARD, and compares what EventAccumulator gives.
-board.py FOLDER --killed: reads the files that killed processes have left (LG_TEST_KILLED=FOLDER LG_TEST_KILLS=1000 PROGRAM board killed).
+board.py FOLDER --killed: reads the files that killed processes have left (LG_TEST_KILLED=FOLDER LG_TEST_KILLS=1000 PROGRAM board_faults killed).
 """
 import io
 import math
