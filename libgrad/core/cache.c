@@ -87,6 +87,7 @@ static bool split(lg__cache *cache, lg__block *block, size_t bytes)
         lg__block *rest = lg__alloc(cache->ctx, sizeof *rest);
         if (!rest)
                 return false;
+        rest->cache = cache;
         rest->p = (char *)block->p + bytes;
         rest->bytes = block->bytes - bytes;
         rest->lower = block;
@@ -170,6 +171,7 @@ static lg__block *fresh(lg__cache *cache, size_t bytes)
         if (!block)
                 return NULL;
         block->bytes = bytes;
+        block->cache = cache;
         block->p = take(cache, bytes);
         if (!block->p && !broken(cache)) {
                 lg_empty_cache(c);
@@ -189,7 +191,11 @@ static lg__block *fresh(lg__cache *cache, size_t bytes)
 
 static void notify_observers(lg__cache *cache, int64_t bytes)
 {
-        const lg__device *d = (const lg__device *)((char *)cache - offsetof(lg__device, cache));
+        if (!cache->ctx->observers)
+                return;
+        const lg__device *d = cache->ctx->devices;
+        while (!lg_device_equal(d->id, cache->device))
+                d = d->next;
         LG__NOTIFY(cache->ctx, allocated, d, bytes);
 }
 
@@ -220,10 +226,11 @@ lg__block *lg__cache_get(lg__cache *cache, size_t bytes)
         return block;
 }
 
-void lg__cache_put(lg__cache *cache, lg__block *block)
+void lg__cache_put(lg__block *block)
 {
         if (!block)
                 return;
+        lg__cache *cache = block->cache;
         expose(cache, block, 0);
         cache->stats.used -= (int64_t)block->bytes;
         notify_observers(cache, -(int64_t)block->bytes);
@@ -237,6 +244,17 @@ void lg__cache_put(lg__cache *cache, lg__block *block)
                 join(cache, block);
         }
         list_add(cache, block);
+        if (cache->left)
+                lg__cache_leave(cache);
+}
+
+void lg__cache_leave(lg__cache *cache)
+{
+        cache->left = true;
+        if (cache->stats.used)
+                return;
+        lg__cache_empty(cache);
+        lg__free(cache->ctx, cache, sizeof *cache);
 }
 
 /* Blocks with a part in use are kept. */

@@ -1,4 +1,5 @@
 /* node.c - nodes of the graph: creation, release, leaves, accumulated gradients, hooks, and public functions. */
+#include "core/tape.h"
 #include "graph/op.h"
 
 void lg__node_ref(lg__node *n)
@@ -156,7 +157,7 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
                 return true;
         }
         bool ok = lg__pointwise_run(LG_PW_add, was, (lg_tensor *[LG_PW_INPUTS]){was, g}, 0, 0, "lg_backward");
-        was->storage->version++;
+        lg__storage_changed(was->storage);
         lg__tensor_release(g);
         return ok;
 }

@@ -1,4 +1,5 @@
 /* inplace.c - changes of values in place, refused where they could make a recorded derivative wrong unnoticed. */
+#include "core/tape.h"
 #include "graph/op.h"
 
 /* Refuses results of recorded ops, because saved values would become wrong. A leaf may be changed only while nothing
@@ -27,7 +28,7 @@ static bool may_change(const lg_tensor *t, const char *op)
 
 static bool changed(lg_tensor *t)
 {
-        t->storage->version++;
+        lg__storage_changed(t->storage);
         return true;
 }
 

@@ -50,7 +50,7 @@ static bool copy_across(lg_tensor *to, const lg_tensor *from, const char *op)
         lg__block *host = lg__cache_get(&to->ctx->cpu->cache, bytes);
         bool ok = host && lg__kernel_done(s, op, s->api->download(s->queue, host->p, lg__data(from), bytes)) &&
                   lg__kernel_done(d, op, d->api->upload(d->queue, lg__data(to), host->p, bytes));
-        lg__cache_put(&to->ctx->cpu->cache, host);
+        lg__cache_put(host);
         return ok;
 }
 

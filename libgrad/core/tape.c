@@ -1,0 +1,205 @@
+/* tape.c - the kernel calls of a step as a list that can be run again. */
+#include <string.h>
+#include "tape.h"
+
+#define KERNEL(name, args)                                                                                             \
+        static bool run_##name(lg_queue *q, const void *a)                                                             \
+        {                                                                                                              \
+                return q->api->kernels->name(q, a);                                                                    \
+        }
+#include "../../kernels/kernels.def"
+
+static bool (*const runs[])(lg_queue *q, const void *args) = {
+#define KERNEL(name, args) [LG__KERNEL_##name] = run_##name,
+#include "../../kernels/kernels.def"
+};
+
+/* Whether the arguments of a kernel begin with a count and an array of lg_update in host memory. */
+static const bool passes[LG__KERNEL_POINTWISE + 1] = {
+#define UPDATE(name, ...) [LG__KERNEL_##name] = true,
+#include "../../kernels/updates.def"
+        [LG__KERNEL_norms] = true,
+        [LG__KERNEL_scale] = true,
+        [LG__KERNEL_unscale] = true};
+
+/* Appends bytes, aligned, to those of the tape. Returns their offset; -1: no memory. */
+static int64_t put(lg__tape *t, const void *data, size_t bytes)
+{
+        const int64_t at = t->used, end = at + (int64_t)(bytes + 15) / 16 * 16;
+        while (t->bytes_room < end) {
+                const int64_t room = t->bytes_room ? 2 * t->bytes_room : 4096;
+                char *more = lg__alloc(t->ctx, (size_t)room);
+                if (!more)
+                        return -1;
+                if (t->used)
+                        memcpy(more, t->bytes, (size_t)t->used);
+                lg__free(t->ctx, t->bytes, (size_t)t->bytes_room);
+                t->bytes = more;
+                t->bytes_room = room;
+        }
+        memcpy(t->bytes + at, data, bytes);
+        t->used = end;
+        return at;
+}
+
+static bool append(lg__tape *t, lg__tape_call call)
+{
+        if (!lg__grow(t->ctx, &t->calls, t->count, &t->room, sizeof *t->calls))
+                return false;
+        t->calls[t->count++] = call;
+        return true;
+}
+
+bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, size_t bytes)
+{
+        lg__tape *t = d->cache.ctx->tape;
+        if (d != t->device)
+                t->refused = "it computes on several devices";
+        lg__tape_call call = {.op = op, .refresh = t->refresh, .owner = t->owner, .index = t->index, .updates = -1};
+        t->refresh = NULL;
+        call.run = kernel < LG__KERNEL_POINTWISE ? runs[kernel] : NULL;
+        call.pointwise = kernel - LG__KERNEL_POINTWISE;
+        call.args = put(t, args, bytes);
+        if (call.args >= 0 && call.run && passes[kernel]) {
+                const lg_pass *pass = args;
+                call.updates = put(t, pass->updates, (size_t)pass->count * sizeof *pass->updates);
+                if (call.updates < 0)
+                        return false;
+        }
+        return call.args >= 0 && append(t, call);
+}
+
+void lg__tape_host(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index)
+{
+        if (c->tape)
+                append(c->tape, (lg__tape_call){.refresh = fn, .owner = owner, .index = index, .args = -1, .updates = -1});
+}
+
+void lg__tape_refresh(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index)
+{
+        lg__tape *t = c->tape;
+        if (!t)
+                return;
+        t->refresh = fn;
+        t->owner = owner;
+        t->index = index;
+}
+
+static void change(void *owner, int64_t index, void *args)
+{
+        (void)index;
+        (void)args;
+        ((lg__storage *)owner)->version++;
+}
+
+void lg__storage_changed(lg__storage *s)
+{
+        s->version++;
+        if (s->ctx->tape && s->run != s->ctx->run)
+                lg__tape_host(s->ctx, change, lg__storage_ref(s), 0);
+}
+
+/* ---- memory ---- */
+
+static lg__tape *tape_of(const lg_queue *q)
+{
+        return ((lg__device *)q->owner)->cache.ctx->replayed;
+}
+
+/* Returns the workspace that the call had when it was recorded. */
+static void *same_scratch(lg_queue *q, size_t bytes)
+{
+        (void)bytes;
+        lg__tape *t = tape_of(q);
+        return t->next_scratch < t->scratch_count ? t->scratch[t->next_scratch++] : NULL;
+}
+
+bool lg__tape_note_scratch(lg__tape *t, void *p)
+{
+        if (!lg__grow(t->ctx, &t->scratch, t->scratch_count, &t->scratch_room, sizeof *t->scratch))
+                return false;
+        t->scratch[t->scratch_count++] = p;
+        return true;
+}
+
+bool lg__tape_begin(lg__tape *t, lg_ctx *c, lg__device *d)
+{
+        *t = (lg__tape){.ctx = c, .device = d, .counter = c->random.counter};
+        t->arena = lg__alloc(c, sizeof *t->arena);
+        if (!t->arena)
+                return false;
+        t->arena->ctx = c;
+        t->arena->device = d->id;
+        t->arena->owned = true;
+        c->tape = t;
+        d->arena = t->arena;
+        return true;
+}
+
+void lg__tape_end(lg__tape *t)
+{
+        t->ctx->tape = NULL;
+        t->device->arena = NULL;
+        t->draws = t->ctx->random.counter - t->counter;
+        for (int64_t i = 0; i < t->count; i++) {
+                const lg__tape_call *call = &t->calls[i];
+                if (call->updates >= 0)
+                        ((lg_pass *)(void *)(t->bytes + call->args))->updates =
+                                (const lg_update *)(const void *)(t->bytes + call->updates);
+        }
+}
+
+bool lg__tape_run(lg__tape *t)
+{
+        lg_queue *q = t->device->queue;
+        const lg_kernels *kernels = t->device->api->kernels;
+        void *(*const workspace)(lg_queue *, size_t) = q->workspace;
+        bool ok = true;
+        t->next_scratch = 0;
+        t->ctx->replayed = t;
+        q->workspace = same_scratch;
+        const lg__tape_call *call = t->calls, *end = call + t->count;
+        for (; call < end && ok; call++) {
+                void *args = call->args < 0 ? NULL : t->bytes + call->args;
+                if (call->refresh)
+                        call->refresh(call->owner, call->index, args);
+                if (args)
+                        ok = call->run ? call->run(q, args) : kernels->pointwise[call->pointwise](q, args);
+        }
+        q->workspace = workspace;
+        t->ctx->replayed = NULL;
+        t->ctx->random.counter += t->draws;
+        return lg__kernel_done(t->device, ok ? "lg_recorder_run" : call[-1].op, ok);
+}
+
+void lg__tape_free(lg__tape *t)
+{
+        if (!t->ctx)
+                return;
+        for (int64_t i = 0; i < t->count; i++)
+                if (t->calls[i].refresh == change)
+                        lg__storage_unref(t->calls[i].owner);
+        lg__free(t->ctx, t->calls, (size_t)t->room * sizeof *t->calls);
+        lg__free(t->ctx, t->bytes, (size_t)t->bytes_room);
+        lg__free(t->ctx, t->scratch, (size_t)t->scratch_room * sizeof *t->scratch);
+        if (t->arena)
+                lg__cache_leave(t->arena);
+        *t = (lg__tape){.ctx = NULL};
+}
+
+lg__tape *lg__tape_pause(lg_ctx *c)
+{
+        lg__tape *t = c->tape;
+        c->tape = NULL;
+        if (t)
+                t->device->arena = NULL;
+        return t;
+}
+
+void lg__tape_resume(lg__tape *t)
+{
+        if (!t)
+                return;
+        t->ctx->tape = t;
+        t->device->arena = t->arena;
+}
