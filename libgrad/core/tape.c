@@ -58,7 +58,7 @@ bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, s
         lg__tape_call call = {.op = op, .refresh = t->refresh, .owner = t->owner, .index = t->index, .updates = -1};
         t->refresh = NULL;
         call.run = kernel < LG__KERNEL_POINTWISE ? runs[kernel] : NULL;
-        call.pointwise = kernel - LG__KERNEL_POINTWISE;
+        call.kernel = kernel;
         call.args = put(t, args, bytes);
         if (call.args >= 0 && call.run && passes[kernel]) {
                 const lg_pass *pass = args;
@@ -99,6 +99,83 @@ void lg__storage_changed(lg__storage *s)
                 lg__tape_host(s->ctx, change, lg__storage_ref(s), 0);
 }
 
+/* ---- what must stay the same ---- */
+
+struct lg__tape_watch {
+        struct lg__tape_watch *next;
+        lg__weak object;
+        const void *p;
+        size_t bytes;
+        char was[8];
+};
+
+void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes)
+{
+        lg__tape *t = c->tape;
+        if (!t)
+                return;
+        for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
+                if (w->p == p)
+                        return;
+        struct lg__tape_watch *w = lg__alloc(c, sizeof *w);
+        if (!w)
+                return;
+        lg__weak_set(&w->object, o);
+        w->p = p;
+        w->bytes = bytes;
+        memcpy(w->was, p, bytes);
+        w->next = t->watches;
+        t->watches = w;
+}
+
+bool lg__tape_valid(const lg__tape *t)
+{
+        for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
+                if (!w->object.object || memcmp(w->was, w->p, w->bytes))
+                        return false;
+        return true;
+}
+
+static bool same_shape(int n, const int64_t *a, int m, const int64_t *b)
+{
+        return n == m && memcmp(a, b, (size_t)n * sizeof *a) == 0;
+}
+
+static bool same_numbers(int kernel, const void *one, const void *two)
+{
+        if (kernel == LG__KERNEL_fill) {
+                const lg_fill_args *a = one, *b = two;
+                return a->dtype == b->dtype && a->integer == b->integer && !memcmp(&a->real, &b->real, sizeof a->real) &&
+                       same_shape(a->ndim, a->shape, b->ndim, b->shape);
+        }
+        if (kernel == LG__KERNEL_arange) {
+                const lg_arange_args *a = one, *b = two;
+                return a->n == b->n && a->dtype == b->dtype && a->start == b->start && a->step == b->step;
+        }
+        if (kernel == LG__KERNEL_random) {
+                const lg_random_args *a = one, *b = two;
+                return a->n == b->n && a->dtype == b->dtype && a->kind == b->kind && a->a == b->a && a->b == b->b;
+        }
+        if (kernel >= LG__KERNEL_POINTWISE) {
+                const lg_pointwise_args *a = one, *b = two;
+                return a->dtype == b->dtype && !memcmp(&a->p0, &b->p0, 2 * sizeof a->p0) &&
+                       same_shape(a->ndim, a->shape, b->ndim, b->shape);
+        }
+        return true;
+}
+
+const char *lg__tape_difference(const lg__tape *a, const lg__tape *b)
+{
+        for (int64_t i = 0; i < a->count && i < b->count; i++) {
+                const lg__tape_call *x = &a->calls[i], *y = &b->calls[i];
+                if (x->kernel != y->kernel || x->refresh != y->refresh || (x->args < 0) != (y->args < 0) ||
+                    (x->args >= 0 && (!x->refresh || x->kernel == LG__KERNEL_random) &&
+                     !same_numbers(x->kernel, a->bytes + x->args, b->bytes + y->args)))
+                        return y->op ? y->op : "a step of the host";
+        }
+        return a->count < b->count ? b->calls[a->count].op : a->count > b->count ? a->calls[b->count].op : NULL;
+}
+
 /* ---- memory ---- */
 
 static lg__tape *tape_of(const lg_queue *q)
@@ -122,15 +199,16 @@ bool lg__tape_note_scratch(lg__tape *t, void *p)
         return true;
 }
 
-bool lg__tape_begin(lg__tape *t, lg_ctx *c, lg__device *d)
+bool lg__tape_begin(lg__tape *t, lg_ctx *c, lg__device *d, bool memory)
 {
         *t = (lg__tape){.ctx = c, .device = d, .counter = c->random.counter};
-        t->arena = lg__alloc(c, sizeof *t->arena);
-        if (!t->arena)
-                return false;
-        t->arena->ctx = c;
-        t->arena->device = d->id;
-        t->arena->owned = true;
+        if (memory) {
+                t->arena = lg__alloc(c, sizeof *t->arena);
+                if (!t->arena)
+                        return false;
+                t->arena->ctx = c;
+                t->arena->device = d->id;
+        }
         c->tape = t;
         d->arena = t->arena;
         return true;
@@ -164,7 +242,7 @@ bool lg__tape_run(lg__tape *t)
                 if (call->refresh)
                         call->refresh(call->owner, call->index, args);
                 if (args)
-                        ok = call->run ? call->run(q, args) : kernels->pointwise[call->pointwise](q, args);
+                        ok = call->run ? call->run(q, args) : kernels->pointwise[call->kernel - LG__KERNEL_POINTWISE](q, args);
         }
         q->workspace = workspace;
         t->ctx->replayed = NULL;
@@ -181,6 +259,11 @@ void lg__tape_free(lg__tape *t)
                         lg__storage_unref(t->calls[i].owner);
         lg__free(t->ctx, t->calls, (size_t)t->room * sizeof *t->calls);
         lg__free(t->ctx, t->bytes, (size_t)t->bytes_room);
+        for (struct lg__tape_watch *w = t->watches, *next; w; w = next) {
+                next = w->next;
+                lg__weak_set(&w->object, NULL);
+                lg__free(t->ctx, w, sizeof *w);
+        }
         lg__free(t->ctx, t->scratch, (size_t)t->scratch_room * sizeof *t->scratch);
         if (t->arena)
                 lg__cache_leave(t->arena);

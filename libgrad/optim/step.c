@@ -166,9 +166,15 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
 
 /* ---- updates by ops ---- */
 
-/* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
-static lg_tensor *number_of_step(const lg__slot *s)
+static void refresh_number(void *owner, int64_t index, void *args)
 {
+        ((lg_fill_args *)args)->real = (double)(((lg_optimizer *)owner)->slots[index].step + 1);
+}
+
+/* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
+static lg_tensor *number_of_step(lg_optimizer *opt, const lg__slot *s)
+{
+        lg__tape_refresh(opt->object.ctx, refresh_number, opt, s - opt->slots);
         lg_tensor *n = lg_full(s->param->ctx, LG_SHAPE_0D, (double)(s->step + 1), .dtype = LG_F64,
                                .device = s->param->storage->device->id);
         return s->skipped ? lg_sub(n, lg_cast(s->skipped, LG_F64)) : n;
@@ -189,7 +195,7 @@ static bool compute(lg_optimizer *opt, lg__slot *s)
                              .grad = lg_cast(s->grad, dtype),
                              .state = s->state,
                              .dtype = s->param->at.dtype,
-                             .step = number_of_step(s),
+                             .step = number_of_step(opt, s),
                              .next = s->next};
         bool ok = k.param && k.grad && k.step && opt->rule->compute(&k) && !c->error;
         const lg__layout at = layout_of(s->param, dtype);
@@ -368,6 +374,7 @@ static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const 
                         return false;
         }
         count_step(opt, leader, NULL);
+        lg__tape_watch(opt->object.ctx, &opt->object, &opt->count, sizeof opt->count);
         lg__tape_host(opt->object.ctx, count_step, opt, leader);
         return true;
 }
