@@ -23,6 +23,8 @@ typedef struct outer {
         lg_tensor *tensor;
         uint64_t serial;
         lg__storage *storage;
+        lg__node *node; /* its leaf node, only to compare, or NULL */
+        bool firm;      /* of a module or of the program, which freeing makes another run of; not a gradient */
 } outer;
 
 /* The gradient of a leaf that the run uses, which is outers[outer].tensor. */
@@ -79,7 +81,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
         return (h ^ v) * UINT64_C(0x9E3779B97F4A7C15) ^ (h >> 29);
 }
 
-static bool note_outer(recording *k, lg_ctx *c, lg_tensor *t, const char *name)
+static bool note_outer(recording *k, lg_ctx *c, lg_tensor *t, bool firm, const char *name)
 {
         for (int64_t i = 0; i < k->outer_count; i++)
                 if (k->outers[i].tensor == t)
@@ -90,7 +92,7 @@ static bool note_outer(recording *k, lg_ctx *c, lg_tensor *t, const char *name)
                 return lg__fail(c, LG_ERR_STATE,
                                 OP ": a tensor that %s uses has a hook (lg_hook), which a recorded step cannot call",
                                 name);
-        k->outers[k->outer_count++] = (outer){t, t->serial, lg__storage_ref(t->storage)};
+        k->outers[k->outer_count++] = (outer){t, t->serial, lg__storage_ref(t->storage), t->node, firm};
         return true;
 }
 
@@ -105,12 +107,11 @@ static uint64_t operand(lg_recorder *r, const lg__op *op, lg_tensor *t)
                 h = mix(mix(h, (uint64_t)t->at.shape.size[i]), (uint64_t)t->at.strides[i]);
         if (t->storage->run == c->run)
                 return mix(h, t->storage->number);
-        const bool leaf = t->node && !t->node->op;
-        if (t->serial <= r->since && (t->owner != LG__OWNER_LIBRARY || leaf)) {
-                note_outer(r->running, c, t, op->name);
-                h = mix(h, (uintptr_t)t);
-        }
-        return h;
+        if (t->serial > r->since)
+                return h;
+        const bool firm = t->owner != LG__OWNER_LIBRARY || t->node;
+        note_outer(r->running, c, t, firm, op->name);
+        return firm ? mix(h, (uintptr_t)t) : h;
 }
 
 static int64_t keep(recording *k, lg_ctx *c, const void *data, size_t bytes)
@@ -266,7 +267,8 @@ static bool fits(const recording *k, const lg_ctx *c, lg_list in)
         }
         for (int64_t i = 0; i < k->outer_count && k->runs; i++) {
                 const outer *o = &k->outers[i];
-                if (o->tensor->live != LG__LIVE || o->tensor->serial != o->serial || o->tensor->storage != o->storage)
+                const bool lives = o->tensor->live == LG__LIVE && o->tensor->serial == o->serial;
+                if (lives ? o->tensor->storage != o->storage || o->tensor->node != o->node : o->firm)
                         return false;
         }
         for (int64_t i = 0; i < k->leaf_count && k->runs > 1; i++)
