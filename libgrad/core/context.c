@@ -113,6 +113,14 @@ bool lg__object_lasts(const lg__object *o, const char *op)
         return o->type || lg__fail(o->ctx, LG_ERR_STATE, "%s: what it is given was freed, or is being freed", op);
 }
 
+bool lg__unrecorded(lg_ctx *c, const char *op)
+{
+        return !c->run || lg__fail(c, LG_ERR_STATE,
+                                   "%s: is called in the function that lg_recorder_run runs; a recorded step cannot repeat "
+                                   "it, so call it between the runs",
+                                   op);
+}
+
 bool lg__may_end(lg_ctx *c, const char *op)
 {
         return !c->observing ||
@@ -172,7 +180,7 @@ lg_random_state lg_random_state_of(const lg_ctx *c)
 
 void lg_set_random_state(lg_ctx *c, lg_random_state state)
 {
-        if (lg__ok(c))
+        if (lg__ok(c) && lg__unrecorded(c, "lg_seed"))
                 c->random = state;
 }
 

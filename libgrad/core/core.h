@@ -318,6 +318,9 @@ int lg__threads_for(int asked);
 /* Returns false and sets LG_ERR_STATE while a function given to lg_set_trace() runs, because the traced call still
  * uses tensors, gradients and modules that `op` might free. */
 bool lg__may_end(lg_ctx *c, const char *op);
+/* Returns false and sets LG_ERR_STATE while a recorder runs its function: what `op` does cannot be part of a step that is
+ * run again from a list. */
+bool lg__unrecorded(lg_ctx *c, const char *op);
 /* Calls the user's release function, which may be NULL, and counts the call as user code. c may be NULL. */
 static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *user)
 {

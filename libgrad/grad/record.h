@@ -19,6 +19,8 @@ typedef struct lg_recorder_options {
 LG_API lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, const lg_recorder_options *options);
 /* Runs a step. */
 LG_API lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_list_in inputs);
+/* Returns how many runs were run from a list. */
+LG_API int64_t lg_recorder_replays(const lg_recorder *r);
 LG_API void lg_recorder_free(lg_recorder *r);
 
 LG_END_C

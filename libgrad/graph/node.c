@@ -162,6 +162,18 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
         return ok;
 }
 
+bool lg__node_set_grad(lg__node *n, int output, lg_tensor *g)
+{
+        if (!g || !grads_ready(n)) {
+                lg__tensor_release(g);
+                return false;
+        }
+        lg_tensor *was = n->grads[output];
+        n->grads[output] = g;
+        lg__tensor_release(was);
+        return true;
+}
+
 /* ---- public functions ---- */
 
 lg_tensor *lg_set_requires_grad(lg_tensor *t, bool on)
@@ -233,7 +245,7 @@ lg_tensor *lg_retain_grad(lg_tensor *t)
 
 bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user)
 {
-        if (!lg__check(t, "lg_hook", "t"))
+        if (!lg__check(t, "lg_hook", "t") || !lg__unrecorded(t->ctx, "lg_hook"))
                 return false;
         if (!fn)
                 return lg__fail(t->ctx, LG_ERR_ARGUMENT, "lg_hook: fn is NULL");

@@ -49,6 +49,8 @@ typedef struct recording {
         lg__layout given[MOST_INPUTS]; /* dtypes and shapes of the inputs */
         lg__device *device;
         modes modes;
+        int64_t known;   /* the number of the recorder's leaves before the first run */
+        uint64_t graded; /* which of these had a gradient then */
         int64_t runs, used; /* number of runs; the recorder's count of runs at the last one */
         noted *ops;
         int64_t count, room, at;
@@ -69,7 +71,9 @@ struct lg_recorder {
         lg_recorder_options o;
         recording *recordings;
         recording *running;
-        int64_t runs;
+        outer *leaves; /* those of all recordings */
+        int64_t leaf_count, leaf_room;
+        int64_t runs, replays;
         lg__observer observer;
         uint64_t since; /* number of the last tensor or node made before the run */
 };
@@ -107,7 +111,7 @@ static uint64_t operand(lg_recorder *r, const lg__op *op, lg_tensor *t)
                 h = mix(mix(h, (uint64_t)t->at.shape.size[i]), (uint64_t)t->at.strides[i]);
         if (t->storage->run == c->run)
                 return mix(h, t->storage->number);
-        if (t->serial > r->since)
+        if (t->serial > r->since || !t->serial) /* 0: a handle on the stack */
                 return h;
         const bool firm = t->owner != LG__OWNER_LIBRARY || t->node;
         note_outer(r->running, c, t, firm, op->name);
@@ -242,6 +246,17 @@ static bool has_gradient(const lg_tensor *t)
         return t->node && t->node->grads && t->node->grads[0];
 }
 
+/* Returns a number made of which of the recorder's first `count` leaves have a gradient. */
+static uint64_t graded(const lg_recorder *r, int64_t count)
+{
+        uint64_t h = 0;
+        for (int64_t i = 0; i < count; i++) {
+                const outer *o = &r->leaves[i];
+                h = mix(h, o->tensor->live == LG__LIVE && o->tensor->serial == o->serial && has_gradient(o->tensor));
+        }
+        return h;
+}
+
 /* Returns whether the leaf is as it was before the recorded run. */
 static bool leaf_is_same(const recording *k, const leaf *l)
 {
@@ -252,8 +267,9 @@ static bool leaf_is_same(const recording *k, const leaf *l)
 }
 
 /* Returns whether a run with these inputs may go on with the recording. */
-static bool fits(const recording *k, const lg_ctx *c, lg_list in)
+static bool fits(const lg_recorder *r, const recording *k, lg_list in)
 {
+        const lg_ctx *c = r->object.ctx;
         const modes now = modes_of(c);
         if (k->input_count != (int)in.count || now.threads != k->modes.threads || now.autocast != k->modes.autocast ||
             now.grad != k->modes.grad || now.deterministic != k->modes.deterministic || now.tf32 != k->modes.tf32 ||
@@ -271,17 +287,19 @@ static bool fits(const recording *k, const lg_ctx *c, lg_list in)
                 if (lives ? o->tensor->storage != o->storage || o->tensor->node != o->node : o->firm)
                         return false;
         }
-        for (int64_t i = 0; i < k->leaf_count && k->runs > 1; i++)
+        if (k->runs == 1)
+                return graded(r, k->known) == k->graded;
+        for (int64_t i = 0; i < k->leaf_count; i++)
                 if (!leaf_is_same(k, &k->leaves[i]))
                         return false;
-        return k->runs < 2 || lg__tape_valid(k->runs == 2 ? &k->noted : &k->tape);
+        return lg__tape_valid(k->runs == 2 ? &k->noted : &k->tape);
 }
 
 static recording *find(const lg_recorder *r, lg_list in)
 {
         recording *best = NULL;
         for (recording *k = r->recordings; k; k = k->next)
-                if (fits(k, r->object.ctx, in) && (!best || k->runs > best->runs))
+                if (fits(r, k, in) && (!best || k->runs > best->runs))
                         best = k;
         return best;
 }
@@ -328,6 +346,8 @@ static recording *begin(lg_recorder *r, lg_list in)
         k->input_count = (int)in.count;
         k->device = in.items[0]->storage->device;
         k->modes = modes_of(c);
+        k->known = r->leaf_count;
+        k->graded = graded(r, k->known);
         for (int i = 0; i < k->input_count; i++)
                 lg__layout_copy(&k->given[i], &in.items[i]->at);
         k->next = r->recordings;
@@ -365,9 +385,22 @@ static bool make_inputs(recording *k, lg_list in)
         return true;
 }
 
-/* Lists the leaves that the first run used. */
-static bool list_leaves(recording *k, lg_ctx *c)
+/* Adds a leaf to those of all recordings. */
+static bool know_leaf(lg_recorder *r, const outer *o)
 {
+        for (int64_t i = 0; i < r->leaf_count; i++)
+                if (r->leaves[i].tensor == o->tensor && r->leaves[i].serial == o->serial)
+                        return true;
+        if (!lg__grow(r->object.ctx, &r->leaves, r->leaf_count, &r->leaf_room, sizeof *r->leaves))
+                return false;
+        r->leaves[r->leaf_count++] = *o;
+        return true;
+}
+
+/* Lists the leaves that the first run used. */
+static bool list_leaves(lg_recorder *r, recording *k)
+{
+        lg_ctx *c = r->object.ctx;
         int64_t n = 0;
         for (int64_t i = 0; i < k->outer_count; i++)
                 n += k->outers[i].tensor->node != NULL;
@@ -378,6 +411,8 @@ static bool list_leaves(recording *k, lg_ctx *c)
                 lg__node *node = k->outers[i].tensor->node;
                 if (!node)
                         continue;
+                if (!know_leaf(r, &k->outers[i]))
+                        return false;
                 lg__node_ref(node);
                 k->leaves[k->leaf_count++] = (leaf){.outer = i, .node = node};
         }
@@ -415,8 +450,9 @@ static bool set_gradients(recording *k)
                 lg_tensor **at = l->node->grads, *now = at ? at[0] : NULL;
                 if ((now ? now->storage : NULL) == (l->grad ? l->grad->storage : NULL))
                         continue;
-                lg__node_clear_grad(l->node, 0);
-                if (l->grad && !lg__node_accumulate(l->node, 0, lg__alias_of(l->grad), false))
+                if (!l->grad)
+                        lg__node_clear_grad(l->node, 0);
+                else if (!lg__node_set_grad(l->node, 0, lg__alias_of(l->grad)))
                         return false;
         }
         return true;
@@ -448,52 +484,60 @@ static lg_tensor *copy_result(const recording *k)
         return y ? lg__clone_values(y, y->storage->device->id, y->at.dtype) : NULL;
 }
 
-static lg_tensor *compared(lg_recorder *r, recording *k)
+/* Compares the kernel calls of the last run with the recorded ones. Returns false with an error. */
+static bool is_same(lg_recorder *r, recording *k)
 {
         const char *other = lg__tape_difference(&k->noted, &k->tape);
         if (k->at < k->count)
                 other = k->ops[k->at].op->name;
         lg__tape_free(&k->noted);
-        if (other) {
-                differs(r, other, "what it computes with");
-                return NULL;
-        }
-        if (k->tape.refused)
-                return lg__fail(r->object.ctx, LG_ERR_STATE, OP ": the function cannot be recorded: %s", k->tape.refused);
-        return copy_result(k);
+        return !other || differs(r, other, "what it computes with");
 }
 
-/* The first, second or third run. */
-static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
+static void begin_run(lg_recorder *r, recording *k)
 {
         static atomic_uint number;
         lg_ctx *c = r->object.ctx;
-        lg__tape *tape = k->runs == 0 ? NULL : k->runs == 1 ? &k->noted : &k->tape;
-        if (k->runs == 2 && !make_inputs(k, in))
-                return NULL;
-        if (k->runs == 1 && !list_leaves(k, c))
-                return NULL;
-        note_gradients_before(k);
-        lg__drop_casts(c);
         r->running = k;
         r->since = c->sequence;
         c->run = ++number;
         c->run_storages = 0;
         k->at = 0;
+}
+
+static void end_run(lg_recorder *r)
+{
+        lg__drop_casts(r->object.ctx);
+        r->object.ctx->run = 0;
+        r->running = NULL;
+}
+
+/* The first, second or third run. */
+static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
+{
+        lg_ctx *c = r->object.ctx;
+        lg__tape *tape = k->runs == 0 ? NULL : k->runs == 1 ? &k->noted : &k->tape;
+        if (k->runs == 2 && !make_inputs(k, in))
+                return NULL;
+        if (k->runs == 1 && !list_leaves(r, k))
+                return NULL;
+        note_gradients_before(k);
+        lg__drop_casts(c);
+        begin_run(r, k);
         lg_tensor *y = NULL;
         if (!tape || lg__tape_begin(tape, c, k->device, k->runs == 2))
                 y = run_observed(r, k, k->runs == 2 ? (lg_list){in.count, k->in} : in);
         if (tape)
                 lg__tape_end(tape);
-        lg__drop_casts(c);
-        c->run = 0;
-        r->running = NULL;
+        end_run(r);
         if (c->error || k->runs < 2)
                 return c->error ? NULL : y;
         note_gradients_after(k);
         k->result = y ? lg__tensor_own(lg_detach(y)) : NULL;
         lg__tensor_release(y);
-        return compared(r, k);
+        if (k->tape.refused)
+                return lg__fail(c, LG_ERR_STATE, OP ": the function cannot be recorded: %s", k->tape.refused);
+        return is_same(r, k) ? copy_result(k) : NULL;
 }
 
 static lg_tensor *replay(recording *k, lg_list in)
@@ -502,6 +546,18 @@ static lg_tensor *replay(recording *k, lg_list in)
                 if (!lg__copy_values(k->in[i], in.items[i], OP))
                         return NULL;
         return lg__tape_run(&k->tape) && set_gradients(k) ? copy_result(k) : NULL;
+}
+
+/* An ordinary run that is compared with the recorded one. */
+static lg_tensor *verified(lg_recorder *r, recording *k, lg_list in)
+{
+        lg_ctx *c = r->object.ctx;
+        lg__drop_casts(c);
+        begin_run(r, k);
+        lg_tensor *y = lg__tape_begin(&k->noted, c, k->device, false) ? run_observed(r, k, in) : NULL;
+        lg__tape_end(&k->noted);
+        end_run(r);
+        return !c->error && is_same(r, k) ? y : NULL;
 }
 
 static bool inputs_are_good(lg_recorder *r, lg_list in)
@@ -545,7 +601,10 @@ lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_list_in given)
         if (!k && !(k = begin(r, in)))
                 return NULL;
         k->used = ++r->runs;
-        lg_tensor *y = k->runs < 3 ? observed(r, k, in) : replay(k, in);
+        const int64_t every = r->o.verify_every;
+        const bool verifies = every > 0 && k->runs >= 3 && (k->runs - 3) % every == every - 1;
+        lg_tensor *y = k->runs < 3 ? observed(r, k, in) : verifies ? verified(r, k, in) : replay(k, in);
+        r->replays += k->runs >= 3 && !verifies && !c->error;
         if (c->error && k->runs < 3)
                 forget(r, k);
         else
@@ -560,6 +619,7 @@ static void destroy(lg__object *o)
         lg_recorder *r = (lg_recorder *)o;
         while (r->recordings)
                 forget(r, r->recordings);
+        lg__free(o->ctx, r->leaves, (size_t)r->leaf_room * sizeof *r->leaves);
 }
 
 static const lg__type type = {.destroy = destroy};
@@ -577,6 +637,11 @@ lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, const lg_recorder_
         r->o.max_recordings = o.max_recordings ? o.max_recordings : 8;
         r->observer = (lg__observer){.op_end = op_end, .fused_end = fused_end, .enter = enter};
         return r;
+}
+
+int64_t lg_recorder_replays(const lg_recorder *r)
+{
+        return r ? r->replays : 0;
 }
 
 void lg_recorder_free(lg_recorder *r)

@@ -189,7 +189,7 @@ bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes)
 
 bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype dtype, size_t bytes)
 {
-        if (!check_host(t, op, data, dtype, bytes))
+        if (!lg__unrecorded(t->ctx, op) || !check_host(t, op, data, dtype, bytes))
                 return false;
         /* Reads bool bytes as u8, so that any byte but 0 becomes 1. */
         bool bools = dtype == LG_BOOL && t->at.dtype == LG_BOOL;
