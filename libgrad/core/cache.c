@@ -114,7 +114,7 @@ static void join(lg__cache *cache, lg__block *block)
 /* Lets only the first `bytes` of a block be accessed, under AddressSanitizer. Does nothing for device memory. */
 static void expose(const lg__cache *cache, lg__block *block, size_t bytes)
 {
-        if (cache->device.type != LG_DEVICE_CPU)
+        if (cache->device.type != LG_DEVICE_CPU || cache->whole) /* tapes use free blocks again */
                 return;
         lg__poison(block->p, block->bytes);
         lg__unpoison(block->p, bytes);
@@ -123,7 +123,10 @@ static void expose(const lg__cache *cache, lg__block *block, size_t bytes)
 static void forget(lg__cache *cache, lg__block *block)
 {
         expose(cache, block, block->bytes);
-        cache->stats.system_frees++;
+        lg__cache *whole = cache->whole ? cache->whole : cache;
+        whole->stats.system_frees++;
+        if (cache->whole)
+                whole->stats.used -= (int64_t)block->bytes;
         cache->ctx->free(cache->ctx->memory_user, cache->ctx, cache->device, block->p, block->bytes);
         lg__free(cache->ctx, block, sizeof *block);
 }
@@ -149,8 +152,9 @@ static void *out_of_memory(lg__cache *cache, size_t bytes)
 static void *take(lg__cache *cache, size_t bytes)
 {
         lg_ctx *c = cache->ctx;
-        int64_t held = cache->stats.used + cache->stats.cached;
-        if (cache->limit && (held > cache->limit || (int64_t)bytes > cache->limit - held))
+        const lg__cache *whole = cache->whole ? cache->whole : cache;
+        int64_t held = whole->stats.used + whole->stats.cached;
+        if (whole->limit && (held > whole->limit || (int64_t)bytes > whole->limit - held))
                 return NULL;
         return c->alloc(c->memory_user, c, cache->device, bytes);
 }
@@ -159,7 +163,7 @@ static void *take(lg__cache *cache, size_t bytes)
 static lg__device *broken(const lg__cache *cache)
 {
         for (lg__device *d = cache->ctx->devices; d; d = d->next)
-                if (&d->cache == cache)
+                if (lg_device_equal(d->id, cache->device))
                         return d->queue->status == LG_BROKEN ? d : NULL;
         return NULL;
 }
@@ -185,7 +189,13 @@ static lg__block *fresh(lg__cache *cache, size_t bytes)
                 lg__kernel_done(d, "allocation", false);
                 return NULL;
         }
-        cache->stats.system_allocs++;
+        lg__cache *whole = cache->whole ? cache->whole : cache;
+        whole->stats.system_allocs++;
+        if (cache->whole) {
+                whole->stats.used += (int64_t)bytes;
+                if (whole->stats.used > whole->stats.peak)
+                        whole->stats.peak = whole->stats.used;
+        }
         return block;
 }
 

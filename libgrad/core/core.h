@@ -86,8 +86,8 @@ typedef struct lg__cache {
         uint64_t some[(LG__CLASSES + 63) / 64]; /* bit k: class k has a free block */
         lg_memory_stats_t stats;
         int64_t limit; /* maximum of used and cached bytes together; 0: no limit */
-        bool owned;    /* of a tape; */
-        bool left;     /* by its tape: the cache is freed with its last block in use */
+        struct lg__cache *whole; /* of a tape's cache: the device's, whose statistics and limit count its memory; or NULL */
+        bool left;               /* by its tape: the cache is freed with its last block in use */
 } lg__cache;
 /* Returns a block of at least `bytes` > 0 bytes, or NULL with LG_ERR_MEMORY. Empties the caches before failing. */
 lg__block *lg__cache_get(lg__cache *cache, size_t bytes);
@@ -242,7 +242,8 @@ struct lg_ctx {
         lg__observer *next_observer;   /* the observer after the one whose callback runs */
         bool observing;                /* an observer's callback is running: its operations are not observed */
         lg__tape *tape, *replayed;     /* list to which kernel calls are added; list that is running; or NULL */
-        uint32_t run, run_storages;    /* number of the recorder's run, or 0; number of storages made in it */
+        uint32_t run, runs;            /* number of the recorder's run in progress, or 0; number of the last one */
+        uint32_t run_storages;         /* number of storages made in the run */
         const char *unread;            /* function that runs a module and forbids it to read values, or NULL */
         const lg__frame *frame;        /* innermost frame of running modules and derivatives */
         const struct lg__files *files; /* replaced file system calls (io/files.h), or NULL for the usual ones */

@@ -1,4 +1,5 @@
 /* tape.c - the kernel calls of a step as a list that can be run again. */
+#include <stdio.h>
 #include <string.h>
 #include "tape.h"
 
@@ -208,6 +209,7 @@ bool lg__tape_begin(lg__tape *t, lg_ctx *c, lg__device *d, bool memory)
                         return false;
                 t->arena->ctx = c;
                 t->arena->device = d->id;
+                t->arena->whole = &d->cache;
         }
         c->tape = t;
         d->arena = t->arena;
@@ -285,4 +287,19 @@ void lg__tape_resume(lg__tape *t)
                 return;
         t->ctx->tape = t;
         t->device->arena = t->arena;
+}
+
+void lg__tape_print(FILE *f, const lg__tape *t)
+{
+        static const char *const names[] = {
+#define KERNEL(name, args) #name,
+#include "../../kernels/kernels.def"
+                "elementwise"};
+        fprintf(f, ", %lld kernel calls, %lld bytes of arguments, %lld of memory\n", (long long)t->count,
+                (long long)t->used, (long long)(t->arena->stats.used + t->arena->stats.cached));
+        for (const lg__tape_call *call = t->calls; call < t->calls + t->count; call++)
+                if (call->args >= 0)
+                        fprintf(f, "  %s (%s)%s\n", call->op,
+                                names[call->kernel < LG__KERNEL_POINTWISE ? call->kernel : LG__KERNEL_POINTWISE],
+                                call->refresh ? ", its numbers change" : "");
 }

@@ -57,6 +57,8 @@ const char *lg__tape_difference(const lg__tape *a, const lg__tape *b);
  * Does nothing without a tape. */
 void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes);
 bool lg__tape_valid(const lg__tape *t);
+/* Prints the memory of a tape and its calls. */
+void lg__tape_print(FILE *f, const lg__tape *t);
 /* Adds work of the host. Does nothing without a tape. */
 void lg__tape_host(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index);
 /* Sets the function that updates the arguments of the next call. Does nothing without a tape. */

@@ -357,6 +357,23 @@ static recording *begin(lg_recorder *r, lg_list in)
 
 /* ---- runs ---- */
 
+/* Returns whether no tensor of the run but the result is left to the program: runs of a tape would change its values, but
+ * make no new ones. Sets an error if not. */
+static bool keeps_nothing(lg_ctx *c, const lg_tensor *result)
+{
+        const lg__link *const lists[] = {&c->owned, c->scope ? &c->scope->tensors : &c->owned};
+        for (int i = 0; i < 2; i++)
+                for (const lg__link *l = lists[i]->next; l != lists[i]; l = l->next) {
+                        const lg_tensor *t = (const lg_tensor *)(const void *)l;
+                        if (t != result && t->storage->run == c->run && t->owner != LG__OWNER_LIBRARY)
+                                return lg__fail(c, LG_ERR_STATE,
+                                                OP ": the function keeps a tensor that it has made, %s; a recorded step "
+                                                   "gives its result only, so return what the program needs",
+                                                lg__tensor_text(t).s);
+                }
+        return true;
+}
+
 static lg_tensor *call(lg_recorder *r, lg_list in)
 {
         lg_ctx *c = r->object.ctx;
@@ -368,9 +385,9 @@ static lg_tensor *call(lg_recorder *r, lg_list in)
         lg_tensor *y = r->fn(c, in, r->o.user);
         c->unread = unread;
         if (y && lg__in_context(c, y, OP, "the result") && lg__check(y, OP, "the result"))
-                y = y->owner == LG__OWNER_SCOPE ? lg_escape(y) : lg_detach(y);
+                y = lg_escape(lg_detach(y));
         lg_scope_end(c, scope);
-        return c->error ? NULL : y;
+        return !c->error && (!c->run || keeps_nothing(c, y)) ? y : NULL;
 }
 
 /* Makes the tensors that the tape reads. */
@@ -496,11 +513,10 @@ static bool is_same(lg_recorder *r, recording *k)
 
 static void begin_run(lg_recorder *r, recording *k)
 {
-        static atomic_uint number;
         lg_ctx *c = r->object.ctx;
         r->running = k;
         r->since = c->sequence;
-        c->run = ++number;
+        c->run = ++c->runs;
         c->run_storages = 0;
         k->at = 0;
 }
@@ -587,15 +603,17 @@ static bool inputs_are_good(lg_recorder *r, lg_list in)
         return true;
 }
 
-lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_list_in given)
+lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_tensor *const *inputs)
 {
-        const lg_list in = given;
+        lg_list in = {0, (lg_tensor **)(uintptr_t)inputs};
+        while (inputs && inputs[in.count] != LG_END)
+                in.count++;
         lg_ctx *c = r ? r->object.ctx : NULL;
         if (!lg__enter(c) || !lg__object_lasts(&r->object, OP) || !inputs_are_good(r, in))
                 return NULL;
         if (c->run)
                 return lg__fail(c, LG_ERR_STATE, OP ": is called in the function of a recorder");
-        if (r->o.eager)
+        if (r->o.eager || c->observers) /* traces and profilers see the ops */
                 return call(r, in);
         recording *k = find(r, in);
         if (!k && !(k = begin(r, in)))
@@ -642,6 +660,25 @@ lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, const lg_recorder_
 int64_t lg_recorder_replays(const lg_recorder *r)
 {
         return r ? r->replays : 0;
+}
+
+bool lg_recorder_print(FILE *f, const lg_recorder *r)
+{
+        if (!f || !r)
+                return false;
+        fprintf(f, "recorder: %lld runs, %lld of recordings\n", (long long)r->runs, (long long)r->replays);
+        for (const recording *k = r->recordings; k; k = k->next) {
+                fputs("inputs", f);
+                for (int i = 0; i < k->input_count; i++)
+                        fprintf(f, "%s %s %s", i ? "," : "", lg_dtype_name(k->given[i].dtype),
+                                lg__shape_text(k->given[i].shape).s);
+                fprintf(f, ": %lld runs", (long long)k->runs);
+                if (k->tape.ctx)
+                        lg__tape_print(f, &k->tape);
+                else
+                        fputs(", not recorded yet\n", f);
+        }
+        return !ferror(f);
 }
 
 void lg_recorder_free(lg_recorder *r)
