@@ -34,6 +34,7 @@ typedef struct leaf {
         bool had;       /* a gradient before the run */
         bool kept;      /* it was the same memory before and after the run */
         lg_tensor *grad; /* another handle of the gradient after the recorded run, or NULL */
+        lg_tensor *next; /* another one, to be given to the leaf, or NULL */
 } leaf;
 
 /* What the context is set to, which chooses kernels and what is recorded. */
@@ -318,6 +319,7 @@ static void forget(lg_recorder *r, recording *k)
                 lg__storage_unref(k->outers[i].storage);
         for (int64_t i = 0; i < k->leaf_count; i++) {
                 lg__tensor_release(k->leaves[i].grad);
+                lg__tensor_release(k->leaves[i].next);
                 lg__node_unref(k->leaves[i].node);
         }
         lg__tensor_release(k->result);
@@ -459,17 +461,35 @@ static void note_gradients_after(recording *k)
         }
 }
 
-/* Makes the gradients that the tape has computed those of their leaves. */
+static bool has_other_gradient(const leaf *l)
+{
+        const lg_tensor *now = l->node->grads ? l->node->grads[0] : NULL;
+        return (now ? now->storage : NULL) != (l->grad ? l->grad->storage : NULL);
+}
+
+/* Makes what set_gradients() needs. */
+static bool prepare_gradients(recording *k)
+{
+        for (int64_t i = 0; i < k->leaf_count; i++) {
+                leaf *l = &k->leaves[i];
+                if (!l->next && l->grad && has_other_gradient(l) && !(l->next = lg__alias_of(l->grad)))
+                        return false;
+        }
+        return true;
+}
+
+/* Makes the gradients that the tape computes those of their leaves. */
 static bool set_gradients(recording *k)
 {
         for (int64_t i = 0; i < k->leaf_count; i++) {
-                const leaf *l = &k->leaves[i];
-                lg_tensor **at = l->node->grads, *now = at ? at[0] : NULL;
-                if ((now ? now->storage : NULL) == (l->grad ? l->grad->storage : NULL))
+                leaf *l = &k->leaves[i];
+                if (!has_other_gradient(l))
                         continue;
-                if (!l->grad)
+                lg_tensor *next = l->next;
+                l->next = NULL;
+                if (!next)
                         lg__node_clear_grad(l->node, 0);
-                else if (!lg__node_set_grad(l->node, 0, lg__alias_of(l->grad)))
+                else if (!lg__node_set_grad(l->node, 0, next))
                         return false;
         }
         return true;
@@ -556,12 +576,15 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
         return is_same(r, k) ? copy_result(k) : NULL;
 }
 
+/* All memory is allocated before the tape runs, so that a run that fails for want of it has changed nothing. */
 static lg_tensor *replay(recording *k, lg_list in)
 {
-        for (int i = 0; i < k->input_count; i++)
-                if (!lg__copy_values(k->in[i], in.items[i], OP))
-                        return NULL;
-        return lg__tape_run(&k->tape) && set_gradients(k) ? copy_result(k) : NULL;
+        lg_tensor *y = k->result ? lg__tensor_like(k->result) : NULL;
+        bool ok = (y || !k->result) && prepare_gradients(k);
+        for (int i = 0; i < k->input_count && ok; i++)
+                ok = lg__copy_values(k->in[i], in.items[i], OP);
+        ok = ok && lg__tape_run(&k->tape) && set_gradients(k) && (!y || lg__copy_values(y, k->result, OP));
+        return lg__created(y, ok, false);
 }
 
 /* An ordinary run that is compared with the recorded one. */
