@@ -1,4 +1,5 @@
 /* test_recorder.c - recorded steps: losses, gradients and states are those of the function, bit for bit. */
+#include "calls.h"
 #include "recorded.h"
 
 AROUND_TESTS(begin, end);
@@ -299,4 +300,75 @@ TEST_CASE(networks_of_every_kind)
                                  {"labels", .network = label_network, .step = train_labels},
                                  {"gradient penalty", .step = train_penalty}};
         CHECK_ALL(rows, 40);
+}
+
+/* ---- ops ---- */
+
+/* Returns the result and the gradients of a call, as one tensor. */
+static lg_tensor *result_and_gradients(lg_ctx *c, lg_list in, void *user)
+{
+        const large_call *call = user;
+        lg_tensor *x[MOST_OPERANDS], *g[MOST_OPERANDS + 1] = {NULL};
+        const int given = gradients_of(call);
+        int count = 0;
+        for (int i = 0; i < in.count; i++)
+                x[i] = i < given ? lg_set_requires_grad(lg_detach(in.items[i]), true) : in.items[i];
+        lg_tensor *y = call->run(c, x), *f = lg_dtype_of(y) == LG_F32 ? y : lg_cast(y, LG_F32);
+        if (given && lg_requires_grad(y))
+                lg_grad(LG_LIST(lg_sum(lg_square(f))), LG_LIST_OF(given, x), .result = g);
+        lg_tensor *flat[MOST_OPERANDS + 1];
+        for (int i = 0; i < given; i++)
+                if (g[i])
+                        flat[count++] = lg_reshape(g[i], LG_SHAPE(-1));
+        flat[count++] = lg_reshape(f, LG_SHAPE(-1));
+        return lg_cat(LG_LIST_OF(count, flat), 0);
+}
+
+/* Runs a call six times with other values, by the function and by a recorder with its random numbers. */
+static void check_call(const large_call *call)
+{
+        lg_ctx *c = open_ctx();
+        const int count = operands_of(call);
+        lg_recorder *r[2];
+        for (int i = 0; i < 2; i++)
+                r[i] = lg_recorder_new(c, result_and_gradients, .user = (void *)(uintptr_t)call, .eager = i == 0);
+        for (int n = 0; n < 6; n++) {
+                lg_scope s = lg_scope_begin(c);
+                lg_tensor *x[MOST_OPERANDS + 1], *y[2];
+                for (int i = 0; i < count; i++)
+                        x[i] = lg_to(draw_operand(c, call, i, LG_F32), lg_default_device(c));
+                x[count] = LG_END;
+                const lg_random_state state = lg_random_state_of(c);
+                for (int i = 0; i < 2; i++) {
+                        lg_set_random_state(c, state);
+                        y[i] = lg_recorder_run_list(r[i], x);
+                        if (!y[i])
+                                fail_msg("%s, run %d: %s", call->name, n, lg_error(c));
+                }
+                const size_t bytes = (size_t)lg_numel(y[0]) * sizeof(float);
+                char *a = malloc(bytes + 1), *b = malloc(bytes + 1);
+                assert_true(lg_read(y[0], a, LG_F32, bytes) && lg_read(y[1], b, LG_F32, bytes));
+                if (memcmp(a, b, bytes))
+                        fail_msg("%s: run %d differs", call->name, n);
+                free(a), free(b);
+                assert_true(lg_scope_end(c, s));
+        }
+        assert_int_equal(lg_recorder_replays(r[1]), 3);
+        lg_close(c);
+}
+
+TEST_CASE(every_elementwise_op)
+{
+        for (size_t i = 0; i < sizeof elementwise_calls / sizeof *elementwise_calls; i++)
+                check_call(&elementwise_calls[i]);
+}
+
+/* Indices of calls.def are drawn on the CPU: on another device their calls would copy. */
+TEST_CASE(every_other_op)
+{
+        const char *device = getenv("LG_TEST_DEVICE");
+        if (device && strcmp(device, "cpu") != 0)
+                skip();
+        for (size_t i = 0; i < sizeof large_calls / sizeof *large_calls; i++)
+                check_call(&large_calls[i]);
 }

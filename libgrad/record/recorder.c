@@ -242,6 +242,12 @@ static modes modes_of(const lg_ctx *c)
         return (modes){c->threads, c->autocast, c->recording, c->deterministic, c->tf32, c->conv_tf32};
 }
 
+static bool same_modes(modes a, modes b)
+{
+        return a.threads == b.threads && a.autocast == b.autocast && a.grad == b.grad &&
+               a.deterministic == b.deterministic && a.tf32 == b.tf32 && a.conv_tf32 == b.conv_tf32;
+}
+
 static bool has_gradient(const lg_tensor *t)
 {
         return t->node && t->node->grads && t->node->grads[0];
@@ -270,11 +276,7 @@ static bool leaf_is_same(const recording *k, const leaf *l)
 /* Returns whether a run with these inputs may go on with the recording. */
 static bool fits(const lg_recorder *r, const recording *k, lg_list in)
 {
-        const lg_ctx *c = r->object.ctx;
-        const modes now = modes_of(c);
-        if (k->input_count != (int)in.count || now.threads != k->modes.threads || now.autocast != k->modes.autocast ||
-            now.grad != k->modes.grad || now.deterministic != k->modes.deterministic || now.tf32 != k->modes.tf32 ||
-            now.conv_tf32 != k->modes.conv_tf32)
+        if (k->input_count != (int)in.count || !same_modes(modes_of(r->object.ctx), k->modes))
                 return false;
         for (int i = 0; i < k->input_count; i++) {
                 const lg_tensor *t = in.items[i];
@@ -359,37 +361,63 @@ static recording *begin(lg_recorder *r, lg_list in)
 
 /* ---- runs ---- */
 
+static bool keeps_none_of(lg_ctx *c, const lg__link *list, const lg_tensor *result)
+{
+        for (const lg__link *l = list->next; l != list; l = l->next) {
+                const lg_tensor *t = (const lg_tensor *)(const void *)l;
+                if (t != result && t->storage->run == c->run && t->owner != LG__OWNER_LIBRARY)
+                        return lg__fail(c, LG_ERR_STATE,
+                                        OP ": the function keeps a tensor that it has made, %s; a recorded step gives its "
+                                           "result only, so return what the program needs",
+                                        lg__tensor_text(t).s);
+        }
+        return true;
+}
+
 /* Returns whether no tensor of the run but the result is left to the program: runs of a tape would change its values, but
  * make no new ones. Sets an error if not. */
 static bool keeps_nothing(lg_ctx *c, const lg_tensor *result)
 {
-        const lg__link *const lists[] = {&c->owned, c->scope ? &c->scope->tensors : &c->owned};
-        for (int i = 0; i < 2; i++)
-                for (const lg__link *l = lists[i]->next; l != lists[i]; l = l->next) {
-                        const lg_tensor *t = (const lg_tensor *)(const void *)l;
-                        if (t != result && t->storage->run == c->run && t->owner != LG__OWNER_LIBRARY)
-                                return lg__fail(c, LG_ERR_STATE,
-                                                OP ": the function keeps a tensor that it has made, %s; a recorded step "
-                                                   "gives its result only, so return what the program needs",
-                                                lg__tensor_text(t).s);
-                }
-        return true;
+        bool ok = keeps_none_of(c, &c->owned, result);
+        for (const lg__scope *s = c->scope; s && ok; s = s->parent)
+                ok = keeps_none_of(c, &s->tensors, result);
+        return ok;
 }
 
+/* Runs the function in a scope. Returns its result, detached, in the scope around; NULL: none, or an error. */
 static lg_tensor *call(lg_recorder *r, lg_list in)
 {
         lg_ctx *c = r->object.ctx;
         const char *unread = c->unread;
+        const modes were = modes_of(c);
+        const lg__scope *outer = c->scope;
+        uint32_t mine = 0;
         lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
                 return NULL;
-        c->unread = OP;
+        if (c->run)
+                c->unread = OP;
         lg_tensor *y = r->fn(c, in, r->o.user);
         c->unread = unread;
-        if (y && lg__in_context(c, y, OP, "the result") && lg__check(y, OP, "the result"))
-                y = lg_escape(lg_detach(y));
-        lg_scope_end(c, scope);
-        return !c->error && (!c->run || keeps_nothing(c, y)) ? y : NULL;
+        if (y && (!lg__in_context(c, y, OP, "the result") || !lg__check(y, OP, "the result")))
+                y = NULL;
+        lg__scope_leave(c, scope, outer, &y, y != NULL, &mine);
+        if (!same_modes(modes_of(c), were))
+                lg__fail(c, LG_ERR_STATE,
+                         OP ": the function sets the mode of gradients, autocast, determinism, threads or TF32 and does not "
+                            "restore it");
+        lg_tensor *result = y && !c->error ? lg_detach(y) : NULL;
+        if (mine)
+                lg__tensor_release(y);
+        return !c->error && (!c->run || keeps_nothing(c, result)) ? result : NULL;
+}
+
+/* Returns a copy of a result, which it frees, so that the result shares memory with nothing. */
+static lg_tensor *copied(lg_tensor *y)
+{
+        lg_tensor *copy = y ? lg__clone_values(y, y->storage->device->id, y->at.dtype) : NULL;
+        lg__tensor_release(y);
+        return copy;
 }
 
 /* Makes the tensors that the tape reads. */
@@ -514,13 +542,6 @@ static lg_tensor *run_observed(lg_recorder *r, recording *k, lg_list in)
         return y;
 }
 
-/* Copies the result, so that the next run of the tape does not change it. */
-static lg_tensor *copy_result(const recording *k)
-{
-        const lg_tensor *y = k->result;
-        return y ? lg__clone_values(y, y->storage->device->id, y->at.dtype) : NULL;
-}
-
 /* Compares the kernel calls of the last run with the recorded ones. Returns false with an error. */
 static bool is_same(lg_recorder *r, recording *k)
 {
@@ -567,13 +588,12 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
                 lg__tape_end(tape);
         end_run(r);
         if (c->error || k->runs < 2)
-                return c->error ? NULL : y;
+                return c->error ? NULL : copied(y);
         note_gradients_after(k);
         k->result = y ? lg__tensor_own(lg_detach(y)) : NULL;
-        lg__tensor_release(y);
         if (k->tape.refused)
                 return lg__fail(c, LG_ERR_STATE, OP ": the function cannot be recorded: %s", k->tape.refused);
-        return is_same(r, k) ? copy_result(k) : NULL;
+        return is_same(r, k) ? copied(y) : NULL;
 }
 
 /* All memory is allocated before the tape runs, so that a run that fails for want of it has changed nothing. */
@@ -596,7 +616,7 @@ static lg_tensor *verified(lg_recorder *r, recording *k, lg_list in)
         lg_tensor *y = lg__tape_begin(&k->noted, c, k->device, false) ? run_observed(r, k, in) : NULL;
         lg__tape_end(&k->noted);
         end_run(r);
-        return !c->error && is_same(r, k) ? y : NULL;
+        return !c->error && is_same(r, k) ? copied(y) : NULL;
 }
 
 static bool inputs_are_good(lg_recorder *r, lg_list in)
@@ -626,18 +646,11 @@ static bool inputs_are_good(lg_recorder *r, lg_list in)
         return true;
 }
 
-lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_tensor *const *inputs)
+static lg_tensor *run(lg_recorder *r, lg_list in)
 {
-        lg_list in = {0, (lg_tensor **)(uintptr_t)inputs};
-        while (inputs && inputs[in.count] != LG_END)
-                in.count++;
-        lg_ctx *c = r ? r->object.ctx : NULL;
-        if (!lg__enter(c) || !lg__object_lasts(&r->object, OP) || !inputs_are_good(r, in))
-                return NULL;
-        if (c->run)
-                return lg__fail(c, LG_ERR_STATE, OP ": is called in the function of a recorder");
+        const lg_ctx *c = r->object.ctx;
         if (r->o.eager || c->observers) /* traces and profilers see the ops */
-                return call(r, in);
+                return copied(call(r, in));
         recording *k = find(r, in);
         if (!k && !(k = begin(r, in)))
                 return NULL;
@@ -650,6 +663,20 @@ lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_tensor *const *inputs)
                 forget(r, k);
         else
                 k->runs++;
+        return y;
+}
+
+lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_tensor *const *inputs)
+{
+        lg_list in = {0, (lg_tensor **)(uintptr_t)inputs};
+        while (inputs && inputs[in.count] != LG_END)
+                in.count++;
+        lg_ctx *c = r ? r->object.ctx : NULL;
+        if (!lg__enter(c) || !lg__object_lasts(&r->object, OP) || !inputs_are_good(r, in) || !lg__unrecorded(c, OP))
+                return NULL;
+        lg__object_use(r); /* the function may free it */
+        lg_tensor *y = run(r, in);
+        lg__object_done(r);
         return y;
 }
 
@@ -670,6 +697,10 @@ lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, const lg_recorder_
         lg_recorder_options o;
         if (!lg__take(c, "lg_recorder_new", options, &o, sizeof o))
                 return NULL;
+        if (!fn)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_recorder_new: fn is NULL");
+        if (o.max_recordings < 0 || o.verify_every < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_recorder_new: .max_recordings and .verify_every are not negative");
         lg_recorder *r = lg__object_new(c, &type, sizeof *r);
         if (!r)
                 return NULL;
@@ -706,5 +737,5 @@ bool lg_recorder_print(FILE *f, const lg_recorder *r)
 
 void lg_recorder_free(lg_recorder *r)
 {
-        lg__object_destroy(r);
+        lg__object_free(r);
 }
