@@ -342,6 +342,8 @@ static void check_call(const large_call *call)
                 for (int i = 0; i < 2; i++) {
                         lg_set_random_state(c, state);
                         y[i] = lg_recorder_run_list(r[i], x);
+                        if (!y[i] && n == 0 && i == 1 && strstr(lg_error(c), "reads values on the host"))
+                                goto end; /* the sizes of its result depend on values */
                         if (!y[i])
                                 fail_msg("%s, run %d: %s", call->name, n, lg_error(c));
                 }
@@ -354,6 +356,8 @@ static void check_call(const large_call *call)
                 assert_true(lg_scope_end(c, s));
         }
         assert_int_equal(lg_recorder_replays(r[1]), 3);
+end:
+        lg_clear_error(c);
         lg_close(c);
 }
 

@@ -68,10 +68,11 @@ static bool reads(trial *t, lg_tensor *x)
         return lg_read(x, v, LG_F32, sizeof v);
 }
 
-static bool uploads(trial *t, lg_tensor *x)
+static bool writes(trial *t, lg_tensor *x)
 {
+        const float v[] = {1, 2};
         (void)x;
-        return lg_from(t->run.c, ((float[]){1, 2}), LG_SHAPE(2));
+        return lg_write(lg_zeros(t->run.c, LG_SHAPE(2)), v, LG_F32, sizeof v);
 }
 
 static bool borrows(trial *t, lg_tensor *x)
@@ -199,7 +200,7 @@ TEST_CASE(refused_calls)
         } rows[] = {
                 {reads_item, "lg_recorder_run"},
                 {reads, "lg_recorder_run"},
-                {uploads, "lg_from: is called in"},
+                {writes, "lg_write: is called in"},
                 {borrows, "lg_borrow: is called in"},
                 {counts, "lg_recorder_run"},
                 {finds_unique, "lg_recorder_run"},
@@ -240,6 +241,22 @@ TEST_CASE(refused_calls)
 static bool uses_fill(trial *t, lg_tensor *x)
 {
         return lg_add(x, lg_full(t->run.c, LG_SHAPE(8), 100 + t->calls));
+}
+
+static bool uses_values(trial *t, lg_tensor *x)
+{
+        return lg_mul(x, lg_from(t->run.c, ((float[]){(float)t->calls}), LG_SHAPE(1)));
+}
+
+static bool uses_converted(trial *t, lg_tensor *x)
+{
+        return lg_mul(x, lg_from(t->run.c, ((int[]){t->calls}), LG_SHAPE(1), .dtype = LG_F32));
+}
+
+static bool uses_permutation(trial *t, lg_tensor *x)
+{
+        (void)x;
+        return lg_permutation(t->run.c, 100);
 }
 
 static bool uses_factor(trial *t, lg_tensor *x)
@@ -288,7 +305,7 @@ TEST_CASE(steps_that_differ)
 {
         static bool (*const rows[])(trial *t, lg_tensor *x) = {
                 uses_fill,      uses_factor,    uses_dropout,     uses_shape,     uses_other_op,
-                uses_more_ops,  uses_fewer_ops, uses_other_tensor, uses_other_order,
+                uses_values,    uses_converted, uses_permutation, uses_more_ops,  uses_fewer_ops, uses_other_tensor, uses_other_order,
         };
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
                 trial t = {.act = rows[i]};
@@ -309,6 +326,11 @@ static bool fills_late(trial *t, lg_tensor *x)
         return lg_add(x, lg_full(t->run.c, LG_SHAPE(8), t->calls < 5 ? 1 : 2));
 }
 
+static bool writes_late(trial *t, lg_tensor *x)
+{
+        return lg_mul(x, lg_from(t->run.c, ((float[]){t->calls < 5 ? 1 : 2}), LG_SHAPE(1)));
+}
+
 static bool scales_late(trial *t, lg_tensor *x)
 {
         return lg_mul_scalar(x, t->calls < 5 ? 1 : 2);
@@ -326,7 +348,7 @@ static bool computes_late(trial *t, lg_tensor *x)
 
 TEST_CASE(verified_runs)
 {
-        static bool (*const rows[])(trial *t, lg_tensor *x) = {fills_late, scales_late, swaps_late, computes_late};
+        static bool (*const rows[])(trial *t, lg_tensor *x) = {fills_late, writes_late, scales_late, swaps_late, computes_late};
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
                 for (int every = 1; every <= 3; every++) {
                         trial t = {.act = rows[i]};

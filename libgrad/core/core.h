@@ -144,6 +144,8 @@ void lg__devices_empty(lg_ctx *c);
 bool lg__kernel_done(lg__device *d, const char *op, bool ok);
 /* Adds a kernel call to the tape of d's context, which has one. */
 bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, size_t bytes);
+/* Adds a copy from the host: the tape keeps the values. */
+bool lg__tape_upload(lg__device *d, const char *op, void *to, const void *from, size_t bytes);
 typedef enum lg__kernel {
 #define KERNEL(name, args) LG__KERNEL_##name,
 #include "../../kernels/kernels.def"

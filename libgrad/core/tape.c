@@ -70,6 +70,28 @@ bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, s
         return call.args >= 0 && append(t, call);
 }
 
+/* The arguments of a copy from the host; the values follow. */
+typedef struct upload {
+        void *to;
+        size_t bytes;
+} upload;
+
+static bool run_upload(lg_queue *q, const void *args)
+{
+        const upload *u = args;
+        return q->api->upload(q, u->to, u + 1, u->bytes);
+}
+
+bool lg__tape_upload(lg__device *d, const char *op, void *to, const void *from, size_t bytes)
+{
+        lg__tape *t = d->cache.ctx->tape;
+        const int64_t at = put(t, &(upload){to, bytes}, sizeof(upload));
+        if (d != t->device)
+                t->refused = "it computes on several devices";
+        return at >= 0 && put(t, from, bytes) >= 0 &&
+               append(t, (lg__tape_call){.op = op, .run = run_upload, .kernel = LG__KERNEL_UPLOAD, .args = at, .updates = -1});
+}
+
 void lg__tape_host(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index)
 {
         if (c->tape)
@@ -144,6 +166,10 @@ static bool same_shape(int n, const int64_t *a, int m, const int64_t *b)
 
 static bool same_numbers(int kernel, const void *one, const void *two)
 {
+        if (kernel == LG__KERNEL_UPLOAD) {
+                const upload *a = one, *b = two;
+                return a->bytes == b->bytes && !memcmp(a + 1, b + 1, a->bytes);
+        }
         if (kernel == LG__KERNEL_fill) {
                 const lg_fill_args *a = one, *b = two;
                 return a->dtype == b->dtype && a->integer == b->integer && !memcmp(&a->real, &b->real, sizeof a->real) &&
@@ -294,12 +320,14 @@ void lg__tape_print(FILE *f, const lg__tape *t)
         static const char *const names[] = {
 #define KERNEL(name, args) #name,
 #include "../../kernels/kernels.def"
-                "elementwise"};
+        };
         fprintf(f, ", %lld kernel calls, %lld bytes of arguments, %lld of memory\n", (long long)t->count,
                 (long long)t->used, (long long)(t->arena->stats.used + t->arena->stats.cached));
         for (const lg__tape_call *call = t->calls; call < t->calls + t->count; call++)
                 if (call->args >= 0)
                         fprintf(f, "  %s (%s)%s\n", call->op,
-                                names[call->kernel < LG__KERNEL_POINTWISE ? call->kernel : LG__KERNEL_POINTWISE],
+                                call->kernel == LG__KERNEL_UPLOAD      ? "values of the host"
+                                : call->kernel < LG__KERNEL_POINTWISE ? names[call->kernel]
+                                                                      : "elementwise",
                                 call->refresh ? ", its numbers change" : "");
 }

@@ -11,6 +11,8 @@
 
 #include "core/core.h"
 
+enum { LG__KERNEL_UPLOAD = -1 }; /* a copy of values of the host, which the tape keeps */
+
 /* Brings the arguments of a call up to date before it runs again, or does the work of the host. */
 typedef void lg__tape_fn(void *owner, int64_t index, void *args);
 

@@ -241,7 +241,7 @@ static lg_dtype memory_dtype(lg_ctx *c, const char *op, const void *data, lg_dty
 lg_tensor *lg_from_with(lg_ctx *c, const void *data, lg_dtype memory, lg_shape shape, const lg_create_options *options)
 {
         lg_create_options o;
-        if (!lg__take(c, "lg_from", options, &o, sizeof o) || !lg__unrecorded(c, "lg_from") ||
+        if (!lg__take(c, "lg_from", options, &o, sizeof o) ||
             !(memory = memory_dtype(c, "lg_from", data, memory, o.dtype)))
                 return NULL;
         o.dtype = o.dtype ? o.dtype : memory;

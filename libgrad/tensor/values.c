@@ -27,7 +27,9 @@ bool lg__upload(lg__device *d, void *to, const void *from, size_t bytes, const c
 {
         lg_ctx *c = d->cache.ctx;
         LG__NOTIFY(c, copied, d, c->cpu, bytes);
-        return lg__kernel_done(d, op, d->api->upload(d->queue, to, from, bytes));
+        return lg__kernel_done(d, op,
+                               (!c->tape || lg__tape_upload(d, op, to, from, bytes)) &&
+                                       d->api->upload(d->queue, to, from, bytes));
 }
 
 /* Copies contiguous bytes between two devices; through the host if neither is the CPU and their types differ. */
@@ -194,12 +196,14 @@ bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes)
 
 bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype dtype, size_t bytes)
 {
-        if (!lg__unrecorded(t->ctx, op) || !check_host(t, op, data, dtype, bytes))
+        if (!check_host(t, op, data, dtype, bytes))
                 return false;
         /* Reads bool bytes as u8, so that any byte but 0 becomes 1. */
-        bool bools = dtype == LG_BOOL && t->at.dtype == LG_BOOL;
-        lg_tensor *host = over_host(t, (void *)(uintptr_t)data, bools ? LG_U8 : dtype);
-        bool ok = host && lg__copy_values(t, host, op);
+        const lg_dtype from = dtype == LG_BOOL && t->at.dtype == LG_BOOL ? LG_U8 : dtype;
+        lg_tensor *host = t->ctx->run ? lg__tensor_empty(t->ctx, t->storage->device->id, from, t->at.shape)
+                                      : over_host(t, (void *)(uintptr_t)data, from);
+        bool ok = host && (!t->ctx->run || !bytes || lg__upload(t->storage->device, lg__data(host), data, bytes, op)) &&
+                  lg__copy_values(t, host, op);
         lg__tensor_release(host);
         return ok;
 }
