@@ -18,14 +18,14 @@ typedef struct run {
 
 typedef struct scenario {
         const char *name;
-        lg_module *(*network)(lg_ctx *c);            /* default: small_network() */
-        lg_function *step;                           /* default: train() */
-        void (*begin)(run *r);                       /* default: Adam */
-        void (*between)(run *r, int i);              /* before run i; default: nothing */
-        lg_tensor *(*input)(lg_ctx *c, int64_t n);   /* default: (n, 8) */
-        int64_t (*batch)(int i);                     /* samples of run i; default: 7 */
-        int ordinary;                                /* runs that use no recording; default: 3 */
-        int recorders;                               /* default: 1 */
+        lg_module *(*network)(lg_ctx *c);          /* default: small_network() */
+        lg_function *step;                         /* default: train() */
+        void (*begin)(run *r);                     /* default: Adam */
+        void (*between)(run *r, int i);            /* before run i; default: nothing */
+        lg_tensor *(*input)(lg_ctx *c, int64_t n); /* default: (n, 8) */
+        int64_t (*batch)(int i);                   /* samples of run i; default: 7 */
+        int ordinary;                              /* runs that use no recording; default: 3 */
+        int recorders;                             /* default: 1 */
 } scenario;
 
 static inline lg_module *small_network(lg_ctx *c)

@@ -33,8 +33,8 @@ static void with_one_cycle(run *r)
 
 static lg_module *dropout_network(lg_ctx *c)
 {
-        return lg_nn_sequential(c, lg_nn_linear(c, 8, 16), lg_nn_dropout(c, 0.3), lg_nn_batch_norm1d(c, 16), lg_nn_gelu(c),
-                                lg_nn_linear(c, 16, 3));
+        return lg_nn_sequential(c, lg_nn_linear(c, 8, 16), lg_nn_dropout(c, 0.3), lg_nn_batch_norm1d(c, 16),
+                                lg_nn_gelu(c), lg_nn_linear(c, 16, 3));
 }
 
 static void with_scaler(run *r)
@@ -125,18 +125,18 @@ static int64_t two_sizes(int i)
 
 TEST_CASE(a_thousand_steps)
 {
-        const scenario rows[] = {{"plain"},
-                                 {"cosine", .begin = with_cosine},
-                                 {"one cycle", .begin = with_one_cycle},
-                                 {"dropout and batch norm", .network = dropout_network},
-                                 {"scaler with overflows", .begin = with_scaler, .step = train_scaled},
-                                 {"clipping", .step = train_clipped},
-                                 {"average", .begin = with_average, .step = train_averaged},
-                                 {"accumulation", .begin = with_momentum, .step = accumulate, .between = step_every_4,
-                                  .ordinary = 15},
-                                 {"recompute", .network = dropout_network, .step = train_recomputed},
-                                 {"autocast", .step = train_bf16},
-                                 {"two sizes", .batch = two_sizes, .ordinary = 6}};
+        const scenario rows[] = {
+                {"plain"},
+                {"cosine", .begin = with_cosine},
+                {"one cycle", .begin = with_one_cycle},
+                {"dropout and batch norm", .network = dropout_network},
+                {"scaler with overflows", .begin = with_scaler, .step = train_scaled},
+                {"clipping", .step = train_clipped},
+                {"average", .begin = with_average, .step = train_averaged},
+                {"accumulation", .begin = with_momentum, .step = accumulate, .between = step_every_4, .ordinary = 15},
+                {"recompute", .network = dropout_network, .step = train_recomputed},
+                {"autocast", .step = train_bf16},
+                {"two sizes", .batch = two_sizes, .ordinary = 6}};
         CHECK_ALL(rows, steps_here());
 }
 
@@ -220,10 +220,11 @@ static lg_tensor *train_tied(lg_ctx *c, lg_list in, void *user)
 
 static lg_module *image_network(lg_ctx *c)
 {
-        lg_module *block = lg_nn_sequential(c, lg_nn_conv2d(c, 4, 4, 3, .padding = 1), lg_nn_batch_norm2d(c, 4),
-                                            lg_nn_relu(c));
+        lg_module *block =
+                lg_nn_sequential(c, lg_nn_conv2d(c, 4, 4, 3, .padding = 1), lg_nn_batch_norm2d(c, 4), lg_nn_relu(c));
         return lg_nn_sequential(c, lg_nn_conv2d(c, 1, 4, 3, .padding = 1), lg_nn_batch_norm2d(c, 4), lg_nn_relu(c),
-                                lg_nn_residual(c, block), lg_nn_max_pool2d(c, 2), lg_nn_flatten(c), lg_nn_linear(c, 16, 3));
+                                lg_nn_residual(c, block), lg_nn_max_pool2d(c, 2), lg_nn_flatten(c),
+                                lg_nn_linear(c, 16, 3));
 }
 
 static lg_tensor *images(lg_ctx *c, int64_t n)
@@ -247,7 +248,8 @@ static lg_tensor *train_attention(lg_ctx *c, lg_list in, void *user)
         run *r = user;
         lg_tensor *x = in.items[0], *h = lg_run_attention(lg_child(r->net, 0), x, x, x, .causal = true);
         (void)c;
-        return update(r, lg_cross_entropy(lg_mean(lg_forward(lg_child(r->net, 1), h), .dims = LG_DIMS(1)), in.items[1]));
+        return update(r,
+                      lg_cross_entropy(lg_mean(lg_forward(lg_child(r->net, 1), h), .dims = LG_DIMS(1)), in.items[1]));
 }
 
 static lg_module *lstm_network(lg_ctx *c)
@@ -293,12 +295,13 @@ static lg_tensor *train_penalty(lg_ctx *c, lg_list in, void *user)
 
 TEST_CASE(networks_of_every_kind)
 {
-        const scenario rows[] = {{"tied weights", .network = tied_network, .step = train_tied},
-                                 {"residual convolutions", .network = image_network, .input = images},
-                                 {"attention", .network = attention_network, .input = sequences, .step = train_attention},
-                                 {"LSTM", .network = lstm_network, .input = sequences, .step = train_lstm},
-                                 {"labels", .network = label_network, .step = train_labels},
-                                 {"gradient penalty", .step = train_penalty}};
+        const scenario rows[] = {
+                {"tied weights", .network = tied_network, .step = train_tied},
+                {"residual convolutions", .network = image_network, .input = images},
+                {"attention", .network = attention_network, .input = sequences, .step = train_attention},
+                {"LSTM", .network = lstm_network, .input = sequences, .step = train_lstm},
+                {"labels", .network = label_network, .step = train_labels},
+                {"gradient penalty", .step = train_penalty}};
         CHECK_ALL(rows, 40);
 }
 

@@ -8,8 +8,8 @@ AROUND_TESTS(begin, end);
 
 static lg_module *modal_network(lg_ctx *c)
 {
-        return lg_nn_sequential(c, lg_nn_linear(c, 8, 16), lg_nn_dropout(c, 0.3), lg_nn_batch_norm1d(c, 16), lg_nn_gelu(c),
-                                lg_nn_linear(c, 16, 3));
+        return lg_nn_sequential(c, lg_nn_linear(c, 8, 16), lg_nn_dropout(c, 0.3), lg_nn_batch_norm1d(c, 16),
+                                lg_nn_gelu(c), lg_nn_linear(c, 16, 3));
 }
 
 static lg_tensor *train_or_evaluate(lg_ctx *c, lg_list in, void *user)
@@ -318,7 +318,8 @@ TEST_CASE(label_out_of_range)
         r.recorder = lg_recorder_new(c, train, .user = &r);
         for (int bad = 0; bad < 7; bad++) {
                 lg_tensor *w = lg_parameter(r.net, "0.weight"), *before = lg_contiguous(lg_mul_scalar(lg_detach(w), 1));
-                lg_tensor *loss = lg_recorder_run(r.recorder, rows_of_8(c, 2), lg_from(c, ((int64_t[]){1, 3}), LG_SHAPE(2)));
+                lg_tensor *loss =
+                        lg_recorder_run(r.recorder, rows_of_8(c, 2), lg_from(c, ((int64_t[]){1, 3}), LG_SHAPE(2)));
                 if (loss && !lg_error(c))
                         lg_item(loss);
                 assert_error(c, LG_ERR_ARGUMENT, "cross_entropy: target holds the class index 3");

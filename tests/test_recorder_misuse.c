@@ -303,9 +303,9 @@ static bool uses_other_order(trial *t, lg_tensor *x)
 
 TEST_CASE(steps_that_differ)
 {
-        static bool (*const rows[])(trial *t, lg_tensor *x) = {
-                uses_fill,      uses_factor,    uses_dropout,     uses_shape,     uses_other_op,
-                uses_values,    uses_converted, uses_permutation, uses_more_ops,  uses_fewer_ops, uses_other_tensor, uses_other_order,
+        static bool (*const rows[])(trial * t, lg_tensor * x) = {
+                uses_fill,      uses_factor,      uses_dropout,  uses_shape,     uses_other_op,     uses_values,
+                uses_converted, uses_permutation, uses_more_ops, uses_fewer_ops, uses_other_tensor, uses_other_order,
         };
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
                 trial t = {.act = rows[i]};
@@ -348,7 +348,8 @@ static bool computes_late(trial *t, lg_tensor *x)
 
 TEST_CASE(verified_runs)
 {
-        static bool (*const rows[])(trial *t, lg_tensor *x) = {fills_late, writes_late, scales_late, swaps_late, computes_late};
+        static bool (*const rows[])(trial * t, lg_tensor * x) = {fills_late, writes_late, scales_late, swaps_late,
+                                                                 computes_late};
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
                 for (int every = 1; every <= 3; every++) {
                         trial t = {.act = rows[i]};
@@ -479,7 +480,7 @@ static lg_tensor *step_if_it_can(lg_ctx *c, lg_list in, void *user)
 {
         trial *t = user;
         t->calls++;
-        return t->run.opt ? train(c, LG_LIST(in.items[0], t->in[1]), &t->run)
+        return t->run.opt   ? train(c, LG_LIST(in.items[0], t->in[1]), &t->run)
                : t->run.net ? loss_of(&t->run, LG_LIST(in.items[0], t->in[1]))
                             : lg_sum(in.items[0]);
 }
@@ -531,7 +532,7 @@ static bool trains_on(trial *t, lg_tensor *x)
 /* Runs of such steps are right, with or without recordings. */
 TEST_CASE(odd_steps)
 {
-        static bool (*const rows[])(trial *t, lg_tensor *x) = {trains, leaves_scope, trains_on};
+        static bool (*const rows[])(trial * t, lg_tensor * x) = {trains, leaves_scope, trains_on};
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
                 double last[2];
                 for (int eager = 0; eager < 2; eager++) {

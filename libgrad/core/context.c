@@ -39,17 +39,19 @@ void lg__link_remove(lg__link *link)
 
 bool lg__unrecorded(lg_ctx *c, const char *op)
 {
-        return !c->run || lg__fail(c, LG_ERR_STATE,
-                                   "%s: is called in the function that lg_recorder_run runs; a recorded step cannot repeat "
-                                   "it, so call it between the runs",
-                                   op);
+        return !c->run ||
+               lg__fail(c, LG_ERR_STATE,
+                        "%s: is called in the function that lg_recorder_run runs; a recorded step cannot repeat "
+                        "it, so call it between the runs",
+                        op);
 }
 
 void *lg__object_new(lg_ctx *c, const lg__type *type, size_t bytes)
 {
         if (lg__ok(c) && c->run)
                 lg__fail(c, LG_ERR_STATE,
-                         "lg_recorder_run: the function makes a module, an optimiser or another object, which a recorded "
+                         "lg_recorder_run: the function makes a module, an optimiser or another object, which a "
+                         "recorded "
                          "step cannot repeat; make it before the runs");
         lg__object *o = lg__ok(c) ? lg__alloc(c, bytes) : NULL;
         if (!o)

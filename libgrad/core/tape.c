@@ -19,9 +19,7 @@ static bool (*const runs[])(lg_queue *q, const void *args) = {
 static const bool passes[LG__KERNEL_POINTWISE + 1] = {
 #define UPDATE(name, ...) [LG__KERNEL_##name] = true,
 #include "../../kernels/updates.def"
-        [LG__KERNEL_norms] = true,
-        [LG__KERNEL_scale] = true,
-        [LG__KERNEL_unscale] = true};
+        [LG__KERNEL_norms] = true, [LG__KERNEL_scale] = true, [LG__KERNEL_unscale] = true};
 
 /* Appends bytes, aligned, to those of the tape. Returns their offset; -1: no memory. */
 static int64_t put(lg__tape *t, const void *data, size_t bytes)
@@ -89,13 +87,15 @@ bool lg__tape_upload(lg__device *d, const char *op, void *to, const void *from, 
         if (d != t->device)
                 t->refused = "it computes on several devices";
         return at >= 0 && put(t, from, bytes) >= 0 &&
-               append(t, (lg__tape_call){.op = op, .run = run_upload, .kernel = LG__KERNEL_UPLOAD, .args = at, .updates = -1});
+               append(t, (lg__tape_call){
+                                 .op = op, .run = run_upload, .kernel = LG__KERNEL_UPLOAD, .args = at, .updates = -1});
 }
 
 void lg__tape_host(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index)
 {
         if (c->tape)
-                append(c->tape, (lg__tape_call){.refresh = fn, .owner = owner, .index = index, .args = -1, .updates = -1});
+                append(c->tape,
+                       (lg__tape_call){.refresh = fn, .owner = owner, .index = index, .args = -1, .updates = -1});
 }
 
 void lg__tape_refresh(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index)
@@ -172,8 +172,8 @@ static bool same_numbers(int kernel, const void *one, const void *two)
         }
         if (kernel == LG__KERNEL_fill) {
                 const lg_fill_args *a = one, *b = two;
-                return a->dtype == b->dtype && a->integer == b->integer && !memcmp(&a->real, &b->real, sizeof a->real) &&
-                       same_shape(a->ndim, a->shape, b->ndim, b->shape);
+                return a->dtype == b->dtype && a->integer == b->integer &&
+                       !memcmp(&a->real, &b->real, sizeof a->real) && same_shape(a->ndim, a->shape, b->ndim, b->shape);
         }
         if (kernel == LG__KERNEL_arange) {
                 const lg_arange_args *a = one, *b = two;
@@ -270,7 +270,8 @@ bool lg__tape_run(lg__tape *t)
                 if (call->refresh)
                         call->refresh(call->owner, call->index, args);
                 if (args)
-                        ok = call->run ? call->run(q, args) : kernels->pointwise[call->kernel - LG__KERNEL_POINTWISE](q, args);
+                        ok = call->run ? call->run(q, args)
+                                       : kernels->pointwise[call->kernel - LG__KERNEL_POINTWISE](q, args);
         }
         q->workspace = workspace;
         t->ctx->replayed = NULL;
@@ -326,7 +327,7 @@ void lg__tape_print(FILE *f, const lg__tape *t)
         for (const lg__tape_call *call = t->calls; call < t->calls + t->count; call++)
                 if (call->args >= 0)
                         fprintf(f, "  %s (%s)%s\n", call->op,
-                                call->kernel == LG__KERNEL_UPLOAD      ? "values of the host"
+                                call->kernel == LG__KERNEL_UPLOAD     ? "values of the host"
                                 : call->kernel < LG__KERNEL_POINTWISE ? names[call->kernel]
                                                                       : "elementwise",
                                 call->refresh ? ", its numbers change" : "");

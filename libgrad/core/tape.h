@@ -38,25 +38,25 @@ struct lg__tape {
         void **scratch; /* addresses of workspaces in the order of their requests */
         int64_t scratch_count, scratch_room, next_scratch;
         uint64_t counter, draws; /* position of the random generator at the beginning; blocks that the calls use */
-        const char *refused; /* why the calls cannot be run again, or NULL */
+        const char *refused;     /* why the calls cannot be run again, or NULL */
         struct lg__tape_watch *watches;
         lg__tape_fn *refresh; /* for the next call */
         void *owner;
         int64_t index;
 };
 
-/* Begins a tape: calls of c are added to it until lg__tape_end(). Without `memory`, storages come from the device's cache
- * and the tape cannot run. Returns false with an error. */
+/* Begins a tape: calls of c are added to it until lg__tape_end(). Without `memory`, storages come from the device's
+ * cache and the tape cannot run. Returns false with an error. */
 bool lg__tape_begin(lg__tape *t, lg_ctx *c, lg__device *d, bool memory);
 void lg__tape_end(lg__tape *t);
 /* Runs all calls again. Returns false with an error. */
 bool lg__tape_run(lg__tape *t);
 void lg__tape_free(lg__tape *t);
-/* Returns the name of the first call whose kernel or whose numbers differ in two tapes of the same step, or NULL. Numbers
- * that are refreshed do not count. */
+/* Returns the name of the first call whose kernel or whose numbers differ in two tapes of the same step, or NULL.
+ * Numbers that are refreshed do not count. */
 const char *lg__tape_difference(const lg__tape *a, const lg__tape *b);
-/* Makes the tape depend on an object: it is valid while o exists and the `bytes` bytes at p, a part of it, are the same.
- * Does nothing without a tape. */
+/* Makes the tape depend on an object: it is valid while o exists and the `bytes` bytes at p, a part of it, are the
+ * same. Does nothing without a tape. */
 void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes);
 bool lg__tape_valid(const lg__tape *t);
 /* Prints the memory of a tape and its calls. */

@@ -41,7 +41,8 @@ static bool forward(lg__call *call)
         memcpy(k.y_strides, y->at.strides, sizeof k.y_strides);
         if (lg__shape_numel(x->at.shape) == 0)
                 return true;
-        lg__tape_refresh(call->ctx, refresh, call->ctx, call->ctx->tape ? (int64_t)(a->offset - call->ctx->tape->counter) : 0);
+        lg__tape_refresh(call->ctx, refresh, call->ctx,
+                         call->ctx->tape ? (int64_t)(a->offset - call->ctx->tape->counter) : 0);
         return LG__RUN(call->device, "dropout", dropout, &k);
 }
 

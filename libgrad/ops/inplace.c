@@ -147,5 +147,6 @@ bool lg_clamp_(lg_tensor *x, double low, double high)
 
 bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes)
 {
-        return may_change(t, "lg_write") && lg__unrecorded(t->ctx, "lg_write") && lg__write_values(t, "lg_write", data, dtype, bytes) && changed(t);
+        return may_change(t, "lg_write") && lg__unrecorded(t->ctx, "lg_write") &&
+               lg__write_values(t, "lg_write", data, dtype, bytes) && changed(t);
 }

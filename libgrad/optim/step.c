@@ -264,7 +264,8 @@ static void read_step_inputs(const lg_optimizer *opt, const lg__group *g, int64_
         }
 }
 
-/* Writes the inputs of the next step of slot `leader`, or those of copying states (~leader), to a kernel's arguments. */
+/* Writes the inputs of the next step of slot `leader`, or those of copying states (~leader), to a kernel's arguments.
+ */
 static void refresh_inputs(void *owner, int64_t index, void *args)
 {
         lg_optimizer *opt = owner;
@@ -344,8 +345,8 @@ static bool update_slots(lg_optimizer *opt, int64_t leader, const lg_tensor *ski
         return run_kernel(opt, leader, n, skip) && (!computes || copy_states(opt, leader, skip, count));
 }
 
-/* Counts a step of the slots of `leader`, unless a device-side error is pending that is already visible: kernels skip the
- * update then. */
+/* Counts a step of the slots of `leader`, unless a device-side error is pending that is already visible: kernels skip
+ * the update then. */
 static void count_step(void *owner, int64_t leader, void *args)
 {
         lg_optimizer *opt = owner;

@@ -31,8 +31,8 @@ typedef struct outer {
 typedef struct leaf {
         int64_t outer;
         lg__node *node;
-        bool had;       /* a gradient before the run */
-        bool kept;      /* it was the same memory before and after the run */
+        bool had;        /* a gradient before the run */
+        bool kept;       /* it was the same memory before and after the run */
         lg_tensor *grad; /* another handle of the gradient after the recorded run, or NULL */
         lg_tensor *next; /* another one, to be given to the leaf, or NULL */
 } leaf;
@@ -50,8 +50,8 @@ typedef struct recording {
         lg__layout given[MOST_INPUTS]; /* dtypes and shapes of the inputs */
         lg__device *device;
         modes modes;
-        int64_t known;   /* the number of the recorder's leaves before the first run */
-        uint64_t graded; /* which of these had a gradient then */
+        int64_t known;      /* the number of the recorder's leaves before the first run */
+        uint64_t graded;    /* which of these had a gradient then */
         int64_t runs, used; /* number of runs; the recorder's count of runs at the last one */
         noted *ops;
         int64_t count, room, at;
@@ -147,7 +147,8 @@ static bool same_value(const lg__field *f, const void *a, const void *b, size_t 
                 return lg__shape_equal(*(const lg_shape *)a, *(const lg_shape *)b);
         if (f->type == LG__FIELD_dims) {
                 const lg_dims *x = a, *y = b;
-                return x->count == y->count && (x->count < 1 || !memcmp(x->dim, y->dim, (size_t)x->count * sizeof *x->dim));
+                return x->count == y->count &&
+                       (x->count < 1 || !memcmp(x->dim, y->dim, (size_t)x->count * sizeof *x->dim));
         }
         return f->type == LG__FIELD_u64 || !memcmp(a, b, bytes);
 }
@@ -367,15 +368,16 @@ static bool keeps_none_of(lg_ctx *c, const lg__link *list, const lg_tensor *resu
                 const lg_tensor *t = (const lg_tensor *)(const void *)l;
                 if (t != result && t->storage->run == c->run && t->owner != LG__OWNER_LIBRARY)
                         return lg__fail(c, LG_ERR_STATE,
-                                        OP ": the function keeps a tensor that it has made, %s; a recorded step gives its "
-                                           "result only, so return what the program needs",
+                                        OP
+                                        ": the function keeps a tensor that it has made, %s; a recorded step gives its "
+                                        "result only, so return what the program needs",
                                         lg__tensor_text(t).s);
         }
         return true;
 }
 
-/* Returns whether no tensor of the run but the result is left to the program: runs of a tape would change its values, but
- * make no new ones. Sets an error if not. */
+/* Returns whether no tensor of the run but the result is left to the program: runs of a tape would change its values,
+ * but make no new ones. Sets an error if not. */
 static bool keeps_nothing(lg_ctx *c, const lg_tensor *result)
 {
         bool ok = keeps_none_of(c, &c->owned, result);
@@ -404,7 +406,8 @@ static lg_tensor *call(lg_recorder *r, lg_list in)
         lg__scope_leave(c, scope, outer, &y, y != NULL, &mine);
         if (!same_modes(modes_of(c), were))
                 lg__fail(c, LG_ERR_STATE,
-                         OP ": the function sets the mode of gradients, autocast, determinism, threads or TF32 and does not "
+                         OP ": the function sets the mode of gradients, autocast, determinism, threads or TF32 and "
+                            "does not "
                             "restore it");
         lg_tensor *result = y && !c->error ? lg_detach(y) : NULL;
         if (mine)
@@ -639,8 +642,9 @@ static bool inputs_are_good(lg_recorder *r, lg_list in)
                                         lg_device_name(t->storage->device->id));
                 if (t->node)
                         return lg__fail(c, LG_ERR_STATE,
-                                        OP ": input %lld requires grad; gradients do not leave a recorded step, so give "
-                                           "lg_detach() of it",
+                                        OP
+                                        ": input %lld requires grad; gradients do not leave a recorded step, so give "
+                                        "lg_detach() of it",
                                         (long long)i);
         }
         return true;
@@ -700,7 +704,8 @@ lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, const lg_recorder_
         if (!fn)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_recorder_new: fn is NULL");
         if (o.max_recordings < 0 || o.verify_every < 0)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_recorder_new: .max_recordings and .verify_every are not negative");
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "lg_recorder_new: .max_recordings and .verify_every are not negative");
         lg_recorder *r = lg__object_new(c, &type, sizeof *r);
         if (!r)
                 return NULL;

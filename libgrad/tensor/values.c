@@ -38,10 +38,11 @@ static bool copy_across(lg_tensor *to, const lg_tensor *from, const char *op)
         lg__device *d = to->storage->device, *s = from->storage->device;
         size_t bytes = (size_t)lg__shape_numel(to->at.shape) * lg__dtype_bytes(to->at.dtype);
         if (to->ctx->tape)
-                return lg__fail(to->ctx, LG_ERR_STATE,
-                                "%s: copies from %s to %s in the function that lg_recorder_run runs; a recorded step computes "
-                                "on one device",
-                                op, lg_device_name(s->id), lg_device_name(d->id));
+                return lg__fail(
+                        to->ctx, LG_ERR_STATE,
+                        "%s: copies from %s to %s in the function that lg_recorder_run runs; a recorded step computes "
+                        "on one device",
+                        op, lg_device_name(s->id), lg_device_name(d->id));
         LG__NOTIFY(to->ctx, copied, d, s, bytes);
         if (from->storage->pinned_for == d)
                 return lg__pinned_upload(d, lg__data(to), from->storage, lg__data(from), bytes, op);

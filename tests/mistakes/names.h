@@ -13,6 +13,7 @@ extern lg_ema *ema;
 extern lg_kv_cache *cache;
 extern lg_tokenizer *tokenizer;
 extern lg_scaler *scaler;
+extern lg_recorder *recorder;
 extern lg_group *group;
 extern lg_csv *csv;
 extern lg_transform *crop, *flip;
