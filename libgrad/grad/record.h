@@ -72,11 +72,13 @@ LG_API LG_NEW lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, cons
                 LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recorder_run_takes_r_inputs), LG_TAIL2(__VA_ARGS__)))
 LG_API lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_tensor *const *inputs);
 
-/* Returns how many runs used a recording. 0 if r is NULL. */
+/* Returns how many runs used a recording, or 0 if r is NULL.
+ * Example: lg_recorder_replays(r) */
 LG_API int64_t lg_recorder_replays(const lg_recorder *r);
 
 /* Prints the recordings to f: for each, the shapes of its inputs, how often it ran, its memory, and its kernel calls
- * with the functions that made them. Returns false if an argument is NULL or f could not be written. */
+ * with the functions that made them. Returns false if an argument is NULL or f could not be written.
+ * Example: lg_recorder_print(stdout, r) */
 LG_API bool lg_recorder_print(FILE *f, const lg_recorder *r);
 
 /* Frees a recorder and its recordings. r may be NULL. */
