@@ -4,20 +4,20 @@
  * times, notes which kernels it calls, and from then on calls these kernels again without running the function: no
  * graph is recorded, no tensor is made, nothing is allocated. Small models, whose kernels take microseconds, gain most:
  *
+ *     static struct model { lg_module *net; lg_optimizer *opt; } model;
  *     static lg_tensor *step(lg_ctx *c, lg_list in, void *user)
  *     {
- *             struct run *r = user;
- *             lg_tensor *loss = lg_cross_entropy(lg_forward(r->net, in.items[0]), in.items[1]);
- *             lg_zero_grad(r->opt);
+ *             lg_tensor *loss = lg_cross_entropy(lg_forward(model.net, in.items[0]), in.items[1]);
+ *             lg_zero_grad(model.opt);
  *             lg_backward(loss);
- *             lg_step(r->opt);
+ *             lg_step(model.opt);
  *             return loss;
  *     }
  *     ...
- *     lg_recorder *r = lg_recorder_new(c, step, .user = &run);
+ *     lg_recorder *r = lg_recorder_new(c, step);
  *     for (lg_batch b; lg_loader_next(batches, &b);) {
  *             lg_tensor *loss = lg_recorder_run(r, b.x, b.y);
- *             lg_scheduler_step(schedule);
+ *             lg_scheduler_step(cosine);
  *     }
  *
  * The results are those of the function, bit for bit. What may change from run to run is: the values of the inputs, of
@@ -55,7 +55,7 @@ typedef struct lg_recorder_options {
  * or write them (lg_write()), make modules, optimisers or other objects, use loaders, schedules or files, set rates,
  * hooks or seeds, or exchange data between processes fail inside it with LG_ERR_STATE. So does a run that keeps a
  * tensor which it has made or changes a mode of the context. All tensors are on one device. LG_ERR_ARGUMENT if fn is
- * NULL or an option is negative. Example: lg_recorder_new(c, step, .user = &run) */
+ * NULL or an option is negative. Example: lg_recorder_new(c, fn, .user = net) */
 #define lg_recorder_new(...)                                                                                           \
         LG_CALL2(lg_recorder_new_with, lg_recorder_options, lg_recorder_new_takes_c_fn, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, const lg_recorder_options *options);

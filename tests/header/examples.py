@@ -33,7 +33,7 @@ OTHER = {'attention.h': 'lg_tensor *q, *k, *v, *seen, *memory, *source; lg_modul
          'arrange.h': 'lg_tensor *grid[2];',
          'norm.h': 'lg_tensor *mean, *var;', 'loss.h': 'lg_tensor *var, *anchor, *positive, *negative, *times, *lengths;', 'recurrent.h': 'lg_tensor *lengths;',
          'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',
-         'tokenizer.h': 'lg_tokenizer *t; lg_text_stream stream; int64_t id;', 'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_function *f;', 'functional.h': 'lg_tensor *v, *hv[4], *grads[4];', 'optim.h': 'lg_tensor *norm;', 'state.h': 'lg_loader *loader; char name[8];'}
+         'tokenizer.h': 'lg_tokenizer *t; lg_text_stream stream; int64_t id;', 'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_function *f;', 'functional.h': 'lg_tensor *v, *hv[4], *grads[4];', 'optim.h': 'lg_tensor *norm;', 'record.h': 'lg_recorder *r;', 'state.h': 'lg_loader *loader; char name[8];'}
 WARNINGS = ['-Wall', '-Wextra', '-Wpedantic', '-Wmissing-field-initializers', '-Wno-unused', '-Wno-unused-result',
             '-Wno-unused-parameter', '-Wno-uninitialized', '-Wno-maybe-uninitialized', '-Wno-unknown-warning-option']
 
