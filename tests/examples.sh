@@ -164,7 +164,7 @@ regression)
         ;;
 recorded)
         run "$(steps 600)"
-        holds "$(last '^function.*loss') == $(last '^recording.*loss') && $(last '^recording.*loss') < 0.05"
+        holds "$(last 'function.*loss') == $(last 'recording.*loss') && $(last 'recording.*loss') < 0.05"
         [ -n "$brief" ] || grep -q ', 597 of 600 recorded, ' "$work/out" || complain 'other runs are recorded'
         ;;
 reinforce)

@@ -4,11 +4,20 @@
 #include <string.h>
 #include "core/tape.h"
 
+/* Notes the address of a workspace, which the runs of the tape get again. Returns false without memory. */
+static bool note_scratch(lg__tape *t, void *p)
+{
+        if (!lg__grow(t->ctx, &t->scratch, t->scratch_count, &t->scratch_room, sizeof *t->scratch))
+                return false;
+        t->scratch[t->scratch_count++] = p;
+        return true;
+}
+
 static void *scratch(lg_queue *q, size_t bytes)
 {
         lg__device *d = q->owner;
         lg__block *block = lg__cache_get(d->arena ? d->arena : &d->cache, bytes ? bytes : 1);
-        if (!block || (d->cache.ctx->tape && !lg__tape_note_scratch(d->cache.ctx->tape, block->p))) {
+        if (!block || (d->cache.ctx->tape && !note_scratch(d->cache.ctx->tape, block->p))) {
                 lg_queue_fail(q, LG_NO_MEMORY, "no memory for scratch");
                 return NULL;
         }

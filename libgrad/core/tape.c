@@ -218,14 +218,6 @@ static void *same_scratch(lg_queue *q, size_t bytes)
         return t->next_scratch < t->scratch_count ? t->scratch[t->next_scratch++] : NULL;
 }
 
-bool lg__tape_note_scratch(lg__tape *t, void *p)
-{
-        if (!lg__grow(t->ctx, &t->scratch, t->scratch_count, &t->scratch_room, sizeof *t->scratch))
-                return false;
-        t->scratch[t->scratch_count++] = p;
-        return true;
-}
-
 bool lg__tape_begin(lg__tape *t, lg_ctx *c, lg__device *d, bool memory)
 {
         *t = (lg__tape){.ctx = c, .device = d, .counter = c->random.counter};

@@ -65,8 +65,6 @@ void lg__tape_print(FILE *f, const lg__tape *t);
 void lg__tape_host(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index);
 /* Sets the function that updates the arguments of the next call. Does nothing without a tape. */
 void lg__tape_refresh(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index);
-/* Notes the address of a workspace. Returns false without memory. */
-bool lg__tape_note_scratch(lg__tape *t, void *p);
 /* Stops and goes on with adding calls and with the tape's memory: for what is done in a first step only. Returns the
  * tape, or NULL. */
 lg__tape *lg__tape_pause(lg_ctx *c);
