@@ -17,7 +17,11 @@ static void *scratch(lg_queue *q, size_t bytes)
 {
         lg__device *d = q->owner;
         lg__block *block = lg__cache_get(d->arena ? d->arena : &d->cache, bytes ? bytes : 1);
-        if (!block || (d->cache.ctx->tape && !note_scratch(d->cache.ctx->tape, block->p))) {
+        if (block && d->cache.ctx->tape && !note_scratch(d->cache.ctx->tape, block->p)) {
+                lg__cache_put(block);
+                block = NULL;
+        }
+        if (!block) {
                 lg_queue_fail(q, LG_NO_MEMORY, "no memory for scratch");
                 return NULL;
         }
