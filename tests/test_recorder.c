@@ -126,7 +126,7 @@ static int64_t two_sizes(int i)
 TEST_CASE(a_thousand_steps)
 {
         const scenario rows[] = {
-                {"plain"},
+                {.name = "plain"},
                 {"cosine", .begin = with_cosine},
                 {"one cycle", .begin = with_one_cycle},
                 {"dropout and batch norm", .network = dropout_network},
