@@ -87,6 +87,7 @@ static bool split(lg__cache *cache, lg__block *block, size_t bytes)
         lg__block *rest = lg__alloc(cache->ctx, sizeof *rest);
         if (!rest)
                 return false;
+        rest->cache = cache;
         rest->p = (char *)block->p + bytes;
         rest->bytes = block->bytes - bytes;
         rest->lower = block;
@@ -113,7 +114,7 @@ static void join(lg__cache *cache, lg__block *block)
 /* Lets only the first `bytes` of a block be accessed, under AddressSanitizer. Does nothing for device memory. */
 static void expose(const lg__cache *cache, lg__block *block, size_t bytes)
 {
-        if (cache->device.type != LG_DEVICE_CPU)
+        if (cache->device.type != LG_DEVICE_CPU || cache->whole) /* tapes use free blocks again */
                 return;
         lg__poison(block->p, block->bytes);
         lg__unpoison(block->p, bytes);
@@ -122,7 +123,10 @@ static void expose(const lg__cache *cache, lg__block *block, size_t bytes)
 static void forget(lg__cache *cache, lg__block *block)
 {
         expose(cache, block, block->bytes);
-        cache->stats.system_frees++;
+        lg__cache *whole = cache->whole ? cache->whole : cache;
+        whole->stats.system_frees++;
+        if (cache->whole)
+                whole->stats.used -= (int64_t)block->bytes;
         cache->ctx->free(cache->ctx->memory_user, cache->ctx, cache->device, block->p, block->bytes);
         lg__free(cache->ctx, block, sizeof *block);
 }
@@ -148,8 +152,9 @@ static void *out_of_memory(lg__cache *cache, size_t bytes)
 static void *take(lg__cache *cache, size_t bytes)
 {
         lg_ctx *c = cache->ctx;
-        int64_t held = cache->stats.used + cache->stats.cached;
-        if (cache->limit && (held > cache->limit || (int64_t)bytes > cache->limit - held))
+        const lg__cache *whole = cache->whole ? cache->whole : cache;
+        int64_t held = whole->stats.used + whole->stats.cached;
+        if (whole->limit && (held > whole->limit || (int64_t)bytes > whole->limit - held))
                 return NULL;
         return c->alloc(c->memory_user, c, cache->device, bytes);
 }
@@ -158,7 +163,7 @@ static void *take(lg__cache *cache, size_t bytes)
 static lg__device *broken(const lg__cache *cache)
 {
         for (lg__device *d = cache->ctx->devices; d; d = d->next)
-                if (&d->cache == cache)
+                if (lg_device_equal(d->id, cache->device))
                         return d->queue->status == LG_BROKEN ? d : NULL;
         return NULL;
 }
@@ -170,6 +175,7 @@ static lg__block *fresh(lg__cache *cache, size_t bytes)
         if (!block)
                 return NULL;
         block->bytes = bytes;
+        block->cache = cache;
         block->p = take(cache, bytes);
         if (!block->p && !broken(cache)) {
                 lg_empty_cache(c);
@@ -183,13 +189,23 @@ static lg__block *fresh(lg__cache *cache, size_t bytes)
                 lg__kernel_done(d, "allocation", false);
                 return NULL;
         }
-        cache->stats.system_allocs++;
+        lg__cache *whole = cache->whole ? cache->whole : cache;
+        whole->stats.system_allocs++;
+        if (cache->whole) {
+                whole->stats.used += (int64_t)bytes;
+                if (whole->stats.used > whole->stats.peak)
+                        whole->stats.peak = whole->stats.used;
+        }
         return block;
 }
 
 static void notify_observers(lg__cache *cache, int64_t bytes)
 {
-        const lg__device *d = (const lg__device *)((char *)cache - offsetof(lg__device, cache));
+        if (!cache->ctx->observers)
+                return;
+        const lg__device *d = cache->ctx->devices;
+        while (!lg_device_equal(d->id, cache->device))
+                d = d->next;
         LG__NOTIFY(cache->ctx, allocated, d, bytes);
 }
 
@@ -220,10 +236,11 @@ lg__block *lg__cache_get(lg__cache *cache, size_t bytes)
         return block;
 }
 
-void lg__cache_put(lg__cache *cache, lg__block *block)
+void lg__cache_put(lg__block *block)
 {
         if (!block)
                 return;
+        lg__cache *cache = block->cache;
         expose(cache, block, 0);
         cache->stats.used -= (int64_t)block->bytes;
         notify_observers(cache, -(int64_t)block->bytes);
@@ -237,6 +254,17 @@ void lg__cache_put(lg__cache *cache, lg__block *block)
                 join(cache, block);
         }
         list_add(cache, block);
+        if (cache->left)
+                lg__cache_leave(cache);
+}
+
+void lg__cache_leave(lg__cache *cache)
+{
+        cache->left = true;
+        if (cache->stats.used)
+                return;
+        lg__cache_empty(cache);
+        lg__free(cache->ctx, cache, sizeof *cache);
 }
 
 /* Blocks with a part in use are kept. */

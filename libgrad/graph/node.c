@@ -1,4 +1,5 @@
 /* node.c - nodes of the graph: creation, release, leaves, accumulated gradients, hooks, and public functions. */
+#include "core/tape.h"
 #include "graph/op.h"
 
 void lg__node_ref(lg__node *n)
@@ -156,9 +157,21 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
                 return true;
         }
         bool ok = lg__pointwise_run(LG_PW_add, was, (lg_tensor *[LG_PW_INPUTS]){was, g}, 0, 0, "lg_backward");
-        was->storage->version++;
+        lg__storage_changed(was->storage);
         lg__tensor_release(g);
         return ok;
+}
+
+bool lg__node_set_grad(lg__node *n, int output, lg_tensor *g)
+{
+        if (!g || !grads_ready(n)) {
+                lg__tensor_release(g);
+                return false;
+        }
+        lg_tensor *was = n->grads[output];
+        n->grads[output] = g;
+        lg__tensor_release(was);
+        return true;
 }
 
 /* ---- public functions ---- */
@@ -232,7 +245,7 @@ lg_tensor *lg_retain_grad(lg_tensor *t)
 
 bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user)
 {
-        if (!lg__check(t, "lg_hook", "t"))
+        if (!lg__check(t, "lg_hook", "t") || !lg__unrecorded(t->ctx, "lg_hook"))
                 return false;
         if (!fn)
                 return lg__fail(t->ctx, LG_ERR_ARGUMENT, "lg_hook: fn is NULL");

@@ -230,6 +230,8 @@ static bool end_messages(lg_group *g, const char *op, const lg__request *r)
 
 bool lg__group_run(lg_group *g, const char *op, const lg__collective *what, const void *in, void *out)
 {
+        if (!lg__unrecorded(g->object.ctx, op))
+                return false;
         lg__request r = {.what = *what, .from = in, .to = out};
         begin_messages(g, &r, false);
         return end_messages(g, op, &r);

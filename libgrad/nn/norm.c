@@ -1,4 +1,5 @@
 /* norm.c - BatchNorm and InstanceNorm of 1 to 3 dimensions, LayerNorm, RMSNorm, GroupNorm. */
+#include "core/tape.h"
 #include "graph/op.h"
 #include "group/group.h"
 #include "nn.h"
@@ -16,6 +17,13 @@ typedef struct batch {
         uint64_t group; /* id of the group whose ranks share statistics; 0: none */
         lg_batch_norm_layer_options o;
 } batch;
+
+static void count_batch(void *owner, int64_t index, void *args)
+{
+        (void)index;
+        (void)args;
+        ((lg_module *)owner)->batches++;
+}
 
 static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
 {
@@ -45,7 +53,10 @@ static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it has %lld channels%s", m->type,
                                 lg__tensor_text(x).s, (long long)k->channels,
                                 lg__layout_hint(x, ndim - 2, k->channels));
-        m->batches += y && m->training && m->counts_batches && !m->object.ctx->recomputing;
+        if (y && m->training && m->counts_batches && !m->object.ctx->recomputing) {
+                count_batch(m, 0, NULL);
+                lg__tape_host(m->object.ctx, count_batch, m, 0);
+        }
         if (separate)
                 y = lg_add(y, plus);
         return separate && epilogue.relu ? lg_relu(y) : y;

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <string.h>
+#include "core/tape.h"
 #include "dropout.h"
 
 #define DROPOUT_FIELDS(FIELD) FIELD(f64, p, 0) FIELD(u64, seed, 0) FIELD(u64, offset, 0)
@@ -14,6 +15,14 @@ static bool infer(lg__call *call)
 {
         lg__keep_layout(&call->out_at[0], &call->in[0]->at);
         return true;
+}
+
+static void refresh(void *owner, int64_t index, void *args)
+{
+        const lg_ctx *c = owner;
+        lg_dropout_args *k = args;
+        k->seed = c->random.seed + c->rank_seed;
+        k->offset = c->random.counter + (uint64_t)index;
 }
 
 static bool forward(lg__call *call)
@@ -30,7 +39,11 @@ static bool forward(lg__call *call)
         memcpy(k.shape, x->at.shape.size, sizeof k.shape);
         memcpy(k.x_strides, x->at.strides, sizeof k.x_strides);
         memcpy(k.y_strides, y->at.strides, sizeof k.y_strides);
-        return lg__shape_numel(x->at.shape) == 0 || LG__RUN(call->device, "dropout", dropout, &k);
+        if (lg__shape_numel(x->at.shape) == 0)
+                return true;
+        lg__tape_refresh(call->ctx, refresh, call->ctx,
+                         call->ctx->tape ? (int64_t)(a->offset - call->ctx->tape->counter) : 0);
+        return LG__RUN(call->device, "dropout", dropout, &k);
 }
 
 static bool vjp(lg__vjp *v)

@@ -1,4 +1,5 @@
 /* ema.c - an exponential moving average of a module's parameters. */
+#include "core/tape.h"
 #include "state/entries.h"
 #include "graph/op.h"
 #include "optim.h"
@@ -112,6 +113,12 @@ static bool update(lg_ema *e, entry *n)
         return sum && lg__copy_values(n->average, sum, "lg_ema_update");
 }
 
+static void count_update(void *owner, int64_t index, void *args)
+{
+        (void)args;
+        ((lg_ema *)owner)->updates += index;
+}
+
 bool lg_ema_update(lg_ema *e)
 {
         if (!ready(e, "lg_ema_update"))
@@ -127,13 +134,16 @@ bool lg_ema_update(lg_ema *e)
                 lg_scope_end(c, scope);
         }
         lg_set_grad_mode(c, recording);
-        e->updates += ok;
+        count_update(e, ok, NULL);
+        if (ok)
+                lg__tape_host(c, count_update, e, 1);
+        lg__tape_watch(c, &e->object, &e->swapped, sizeof e->swapped);
         return ok;
 }
 
 bool lg_ema_swap(lg_ema *e)
 {
-        if (!ready(e, "lg_ema_swap"))
+        if (!ready(e, "lg_ema_swap") || !lg__unrecorded(e->object.ctx, "lg_ema_swap"))
                 return false;
         for (int64_t i = 0; i < e->count; i++)
                 if (!update_average(&e->entries[i]))

@@ -4,6 +4,7 @@
  * A round ends with lg_scaler_update(). If an optimiser's `round` is the scaler's, its gradients were unscaled in this
  * round; only gradients of a later backward, for example after a failed step, have the scale.
  */
+#include "core/tape.h"
 #include "graph/op.h"
 #include "optim.h"
 #include "state/entries.h"
@@ -236,7 +237,7 @@ static bool unscale_on(const lg_scaler *s, lg_optimizer *opt, lg__device *d, con
                 lg_tensor *g = opt->slots[i].grad ? lg__slot_gradient(&opt->slots[i]) : NULL;
                 if (!g)
                         continue;
-                g->storage->version++;
+                lg__storage_changed(g->storage);
                 opt->slots[i].unscaled = g->serial;
                 ok = g == opt->slots[i].grad || lg__copy_values(g, opt->slots[i].grad, op);
         }
@@ -373,7 +374,7 @@ bool lg_scaler_update(lg_scaler *s)
         lg_scope_end(s->object.ctx, scope);
         if (!ok)
                 return false;
-        s->scale->storage->version++;
+        lg__storage_changed(s->scale->storage);
         lg__tensor_hold(&s->found, NULL);
         s->scaled = false;
         s->round = ++s->object.ctx->sequence;

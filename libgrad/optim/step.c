@@ -1,6 +1,7 @@
 /* step.c - an optimiser's step: states on the parameters' devices, and kernels that update many parameters at once. */
 #include <string.h>
 #include "core/observer.h"
+#include "core/tape.h"
 #include "optim.h"
 
 lg_tensor *lg__slot_gradient(const lg__slot *s)
@@ -95,9 +96,10 @@ static bool prepare_buffer(const lg__slot *s, lg_tensor **buffer, const lg__layo
                 t = t->storage->device == d ? t : lg__clone_values(t, d->id, t->at.dtype);
                 t = t ? laid(t, at) : NULL;
         } else {
+                lg__tape *tape = lg__tape_pause(s->param->ctx);
                 t = lg__tensor_laid(s->param->ctx, d->id, at);
-                if (t && !lg__fill_values(t, first, "lg_step"))
-                        return false;
+                t = t && lg__fill_values(t, first, "lg_step") ? t : NULL;
+                lg__tape_resume(tape);
         }
         if (!t)
                 return false;
@@ -166,9 +168,15 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
 
 /* ---- updates by ops ---- */
 
-/* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
-static lg_tensor *number_of_step(const lg__slot *s)
+static void refresh_number(void *owner, int64_t index, void *args)
 {
+        ((lg_fill_args *)args)->real = (double)(((lg_optimizer *)owner)->slots[index].step + 1);
+}
+
+/* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
+static lg_tensor *number_of_step(lg_optimizer *opt, const lg__slot *s)
+{
+        lg__tape_refresh(opt->object.ctx, refresh_number, opt, s - opt->slots);
         lg_tensor *n = lg_full(s->param->ctx, LG_SHAPE_0D, (double)(s->step + 1), .dtype = LG_F64,
                                .device = s->param->storage->device->id);
         return s->skipped ? lg_sub(n, lg_cast(s->skipped, LG_F64)) : n;
@@ -189,7 +197,7 @@ static bool compute(lg_optimizer *opt, lg__slot *s)
                              .grad = lg_cast(s->grad, dtype),
                              .state = s->state,
                              .dtype = s->param->at.dtype,
-                             .step = number_of_step(s),
+                             .step = number_of_step(opt, s),
                              .next = s->next};
         bool ok = k.param && k.grad && k.step && opt->rule->compute(&k) && !c->error;
         const lg__layout at = layout_of(s->param, dtype);
@@ -258,6 +266,17 @@ static void read_step_inputs(const lg_optimizer *opt, const lg__group *g, int64_
         }
 }
 
+/* Writes the inputs of the next step of slot `leader`, or those of copying states (~leader), to a kernel's arguments.
+ */
+static void refresh_inputs(void *owner, int64_t index, void *args)
+{
+        lg_optimizer *opt = owner;
+        const lg__slot *s = &opt->slots[index < 0 ? ~index : index];
+        lg__group *g = &opt->groups[s->group];
+        g->keep = index < 0 ? 0 : opt->rule->decays ? 1 - g->lr * g->weight_decay : 1;
+        read_step_inputs(opt, g, s->step + 1, ((lg_step_inputs_args *)args)->value);
+}
+
 /* Runs the kernel of the rule over opt->updates, with the leader's step inputs. skip: on their device, or NULL. */
 static bool run_kernel(lg_optimizer *opt, int64_t leader, int64_t count, const lg_tensor *skip)
 {
@@ -268,7 +287,9 @@ static bool run_kernel(lg_optimizer *opt, int64_t leader, int64_t count, const l
                               .updates = opt->updates,
                               .step_inputs = step_inputs.to,
                               .skip = skip ? lg__data(skip) : NULL};
-        read_step_inputs(opt, &opt->groups[s->group], s->step + 1, step_inputs.value);
+        const int64_t index = opt->groups[s->group].keep == 0 && opt->rule->compute ? ~leader : leader;
+        refresh_inputs(opt, index, &step_inputs);
+        lg__tape_refresh(opt->object.ctx, refresh_inputs, opt, index);
         if (!LG__RUN(d, "lg_step (inputs)", step_inputs, &step_inputs))
                 return false;
         switch (opt->rule->update) {
@@ -322,8 +343,25 @@ static bool update_slots(lg_optimizer *opt, int64_t leader, const lg_tensor *ski
         for (int64_t i = leader; i < opt->count; i++)
                 if (is_updated(opt, i, leader))
                         opt->updates[n++] = update_of(opt, &opt->slots[i]);
-        g->keep = opt->rule->decays ? 1 - g->lr * g->weight_decay : 1;
+        g->keep = 1;
         return run_kernel(opt, leader, n, skip) && (!computes || copy_states(opt, leader, skip, count));
+}
+
+/* Counts a step of the slots of `leader`, unless a device-side error is pending that is already visible: kernels skip
+ * the update then. */
+static void count_step(void *owner, int64_t leader, void *args)
+{
+        lg_optimizer *opt = owner;
+        const bool counts = opt->slots[leader].param->storage->device->queue->error.code == LG_DEVICE_OK;
+        (void)args;
+        for (int64_t i = leader; i < opt->count; i++) {
+                lg__slot *s = &opt->slots[i];
+                if (s->leader != leader)
+                        continue;
+                s->step += counts;
+                s->param->storage->version += counts;
+                s->version = s->param->storage->version;
+        }
 }
 
 static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const char *op)
@@ -333,19 +371,14 @@ static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const 
                 return false;
         if (!update_slots(opt, leader, skip))
                 return false;
-        /* Kernels skip the update while a device-side error is pending; if that is already visible, the step does not
-         * count. */
-        bool counts = d->queue->error.code == LG_DEVICE_OK;
         for (int64_t i = leader; i < opt->count; i++) {
-                lg__slot *s = &opt->slots[i];
-                if (s->leader != leader)
-                        continue;
-                s->step += counts;
-                s->param->storage->version += counts;
-                if (s->values != s->param && !lg__copy_values(s->param, s->values, op))
+                const lg__slot *s = &opt->slots[i];
+                if (s->leader == leader && s->values != s->param && !lg__copy_values(s->param, s->values, op))
                         return false;
-                s->version = s->param->storage->version;
         }
+        count_step(opt, leader, NULL);
+        lg__tape_watch(opt->object.ctx, &opt->object, &opt->count, sizeof opt->count);
+        lg__tape_host(opt->object.ctx, count_step, opt, leader);
         return true;
 }
 
