@@ -350,7 +350,10 @@ static const lg_device_api api = {LG_DEVICE_ABI,
                                   &lg_cuda_kernels,
                                   true,
                                   &lg_cuda_links,
-                                  lg_cuda_recurrent_reserve};
+                                  lg_cuda_recurrent_reserve,
+                                  lg_cuda_capture,
+                                  ENTRY(lg_cuda_launch_graph),
+                                  lg_cuda_free_graph};
 
 extern "C" __attribute__((visibility("default"))) const lg_device_api *lg_device_module(void)
 {

@@ -115,10 +115,11 @@ bool lg__object_lasts(const lg__object *o, const char *op)
 
 bool lg__unrecorded(lg_ctx *c, const char *op)
 {
-        return !c->run || lg__fail(c, LG_ERR_STATE,
-                                   "%s: is called in the function that lg_recorder_run runs; a recorded step cannot repeat "
-                                   "it, so call it between the runs",
-                                   op);
+        return !c->run ||
+               lg__fail(c, LG_ERR_STATE,
+                        "%s: is called in the function that lg_recorder_run runs; a recorded step cannot repeat "
+                        "it, so call it between the runs",
+                        op);
 }
 
 bool lg__may_end(lg_ctx *c, const char *op)

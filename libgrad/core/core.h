@@ -86,8 +86,9 @@ typedef struct lg__cache {
         uint64_t some[(LG__CLASSES + 63) / 64]; /* bit k: class k has a free block */
         lg_memory_stats_t stats;
         int64_t limit; /* maximum of used and cached bytes together; 0: no limit */
-        struct lg__cache *whole; /* of a tape's cache: the device's, whose statistics and limit count its memory; or NULL */
-        bool left;               /* by its tape: the cache is freed with its last block in use */
+        struct lg__cache
+                *whole; /* of a tape's cache: the device's, whose statistics and limit count its memory; or NULL */
+        bool left;      /* by its tape: the cache is freed with its last block in use */
 } lg__cache;
 /* Returns a block of at least `bytes` > 0 bytes, or NULL with LG_ERR_MEMORY. Empties the caches before failing. */
 lg__block *lg__cache_get(lg__cache *cache, size_t bytes);
@@ -151,10 +152,10 @@ typedef enum lg__kernel {
 } lg__kernel;
 /* LG__RUN(d, "matmul", gemm, &args) runs the kernel gemm on device d, and sets an error if it fails. */
 #define LG__RUN(d, op, kernel, args)                                                                                   \
-        lg__kernel_done((d), (op),                                                                                     \
-                        (!(d)->cache.ctx->tape ||                                                                      \
-                         lg__tape_add((d), (op), LG__KERNEL_##kernel, (args), sizeof *(args))) &&                      \
-                                (d)->api->kernels->kernel((d)->queue, (args)))
+        lg__kernel_done(                                                                                               \
+                (d), (op),                                                                                             \
+                (!(d)->cache.ctx->tape || lg__tape_add((d), (op), LG__KERNEL_##kernel, (args), sizeof *(args))) &&     \
+                        (d)->api->kernels->kernel((d)->queue, (args)))
 /* Public function that was given an index or label; kernels record its number if a value is out of range. */
 typedef enum lg__origin {
         LG__ORIGIN_CROSS_ENTROPY = 1,
@@ -319,8 +320,8 @@ int lg__threads_for(int asked);
 /* Returns false and sets LG_ERR_STATE while a function given to lg_set_trace() runs, because the traced call still
  * uses tensors, gradients and modules that `op` might free. */
 bool lg__may_end(lg_ctx *c, const char *op);
-/* Returns false and sets LG_ERR_STATE while a recorder runs its function: what `op` does cannot be part of a step that is
- * run again from a list. */
+/* Returns false and sets LG_ERR_STATE while a recorder runs its function: what `op` does cannot be part of a step that
+ * is run again from a list. */
 bool lg__unrecorded(lg_ctx *c, const char *op);
 /* Calls the user's release function, which may be NULL, and counts the call as user code. c may be NULL. */
 static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *user)
@@ -388,7 +389,7 @@ struct lg__storage {
         size_t bytes;
         int refs;
         uint32_t version;
-        uint32_t run, number; /* run of a recorder that made it, and its number there; 0: none */
+        uint32_t run, number;        /* run of a recorder that made it, and its number there; 0: none */
         void (*release)(void *user); /* called when borrowed memory is no longer used */
         void *user;
         lg__device *pinned_for; /* device that copies from this pinned host memory asynchronously; NULL: not pinned */

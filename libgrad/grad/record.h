@@ -1,8 +1,8 @@
 /* record.h - recorded steps: a function of the program that runs again as a list of kernel calls.
  *
- * A training step does the same in every iteration, with other numbers. A recorder runs the step's function three times,
- * notes which kernels it calls, and from then on calls these kernels again without running the function: no graph is
- * recorded, no tensor is made, nothing is allocated. Small models, whose kernels take microseconds, gain most:
+ * A training step does the same in every iteration, with other numbers. A recorder runs the step's function three
+ * times, notes which kernels it calls, and from then on calls these kernels again without running the function: no
+ * graph is recorded, no tensor is made, nothing is allocated. Small models, whose kernels take microseconds, gain most:
  *
  *     static lg_tensor *step(lg_ctx *c, lg_list in, void *user)
  *     {
@@ -21,15 +21,15 @@
  *     }
  *
  * The results are those of the function, bit for bit. What may change from run to run is: the values of the inputs, of
- * parameters, gradients and states; the numbers of an optimiser's groups, such as its learning rate; the position and the
- * seed of the random generator; the scale of an lg_scaler. Any other number of the program that the function uses, such as
- * the factor of lg_mul_scalar(), is a constant of the recording. So the second and the third run are compared, and a
- * number that differs in them is LG_ERR_STATE: make it an input, as a tensor of one element. A number that changes later
- * is found by .verify_every.
+ * parameters, gradients and states; the numbers of an optimiser's groups, such as its learning rate; the position and
+ * the seed of the random generator; the scale of an lg_scaler. Any other number of the program that the function uses,
+ * such as the factor of lg_mul_scalar(), is a constant of the recording. So the second and the third run are compared,
+ * and a number that differs in them is LG_ERR_STATE: make it an input, as a tensor of one element. A number that
+ * changes later is found by .verify_every.
  *
- * Runs record anew, at first running the function again, when the inputs have other shapes or dtypes; when a module that
- * the function runs was set to training or evaluation, moved or cast; when a parameter was frozen or its gradient freed or
- * made; and when lg_no_grad(), lg_autocast(), threads, determinism or TF32 are set in another way.
+ * Runs record anew, at first running the function again, when the inputs have other shapes or dtypes; when a module
+ * that the function runs was set to training or evaluation, moved or cast; when a parameter was frozen or its gradient
+ * freed or made; and when lg_no_grad(), lg_autocast(), threads, determinism or TF32 are set in another way.
  */
 #ifndef LG_RECORD_H
 #define LG_RECORD_H
@@ -43,38 +43,38 @@ typedef struct lg_recorder lg_recorder;
 typedef struct lg_recorder_options {
         LG_OPTIONS_HEAD
         void *user LG_DEFAULT;           /* passed to fn; default NULL */
-        int max_recordings LG_DEFAULT;   /* the maximum number of recordings, of which the least recently used one is freed;
-                                            default 8 */
+        int max_recordings LG_DEFAULT;   /* the maximum number of recordings, of which the least recently used one is
+                                            freed;   default 8 */
         bool eager LG_DEFAULT;           /* run fn every time; default false */
         int64_t verify_every LG_DEFAULT; /* run fn in every n-th run instead of the recording, and compare; default 0:
                                             never */
 } lg_recorder_options;
-/* Makes a recorder of a function. fn computes its result, a tensor or NULL, from its inputs, which it must not change, and
- * from what `user` points to. Besides ops it may call lg_backward(), lg_zero_grad(), lg_step(), the functions of
- * lg_scaler, lg_clip_grad_norm(), lg_ema_update() and lg_recompute(). Functions that read values (lg_item(), lg_read()),
- * copy values from the host, use loaders, schedules or files, set rates, hooks or seeds, or exchange data between
- * processes fail inside it with LG_ERR_STATE, and so does a run that keeps a tensor which it has made. All tensors are on
- * one device. Example: lg_recorder_new(c, step, .user = &run) */
+/* Makes a recorder of a function. fn computes its result, a tensor or NULL, from its inputs, which it must not change,
+ * and from what `user` points to. Besides ops it may call lg_backward(), lg_zero_grad(), lg_step(), the functions of
+ * lg_scaler, lg_clip_grad_norm(), lg_ema_update() and lg_recompute(). Functions that read values (lg_item(),
+ * lg_read()), copy values from the host, use loaders, schedules or files, set rates, hooks or seeds, or exchange data
+ * between processes fail inside it with LG_ERR_STATE, and so does a run that keeps a tensor which it has made. All
+ * tensors are on one device. Example: lg_recorder_new(c, step, .user = &run) */
 #define lg_recorder_new(...)                                                                                           \
         LG_CALL2(lg_recorder_new_with, lg_recorder_options, lg_recorder_new_takes_c_fn, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, const lg_recorder_options *options);
 
-/* Runs the recorder's function, or its recording, on 1 to 8 inputs of one device, which do not require grad. Returns the
- * result, which belongs to the innermost open scope and requires no grad, or NULL if there is none. Fails with the error of fn, and with LG_ERR_STATE if two runs differ. A device-side error in a recording, such as
- * a label out of range, is reported when the run ends; its optimiser steps then change nothing. While a trace, anomaly
- * detection or a profiler is on, fn runs every time.
- * Example: lg_recorder_run(r, x, y) */
+/* Runs the recorder's function, or its recording, on 1 to 8 inputs of one device, which do not require grad. Returns
+ * the result, which belongs to the innermost open scope and requires no grad, or NULL if there is none. Fails with the
+ * error of fn, and with LG_ERR_STATE if two runs differ. A device-side error in a recording, such as a label out of
+ * range, is reported when the run ends; its optimiser steps then change nothing. While a trace, anomaly detection or a
+ * profiler is on, fn runs every time. Example: lg_recorder_run(r, x, y) */
 #define lg_recorder_run(...)                                                                                           \
-        lg_recorder_run_list(LG_ARG1(__VA_ARGS__),                                                                     \
-                             LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recorder_run_takes_r_inputs),                 \
-                                      LG_TAIL2(__VA_ARGS__)))
+        lg_recorder_run_list(                                                                                          \
+                LG_ARG1(__VA_ARGS__),                                                                                  \
+                LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recorder_run_takes_r_inputs), LG_TAIL2(__VA_ARGS__)))
 LG_API lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_tensor *const *inputs);
 
 /* Returns how many runs used a recording. 0 if r is NULL. */
 LG_API int64_t lg_recorder_replays(const lg_recorder *r);
 
-/* Prints the recordings to f: for each, the shapes of its inputs, how often it ran, its memory, and its kernel calls with
- * the functions that made them. Returns false if an argument is NULL or f could not be written. */
+/* Prints the recordings to f: for each, the shapes of its inputs, how often it ran, its memory, and its kernel calls
+ * with the functions that made them. Returns false if an argument is NULL or f could not be written. */
 LG_API bool lg_recorder_print(FILE *f, const lg_recorder *r);
 
 /* Frees a recorder and its recordings. r may be NULL. */

@@ -197,8 +197,8 @@ bool lg_add_param_group_with(lg_optimizer *opt, lg_list_in params, const lg_para
         lg_ctx *c = opt ? opt->object.ctx : NULL;
         const char *op = "lg_add_param_group";
         lg_param_group_options o;
-        if (!lg__take(c, op, options, &o, sizeof o) || !lg__object_lasts(&opt->object, op) ||
-            !lg__unrecorded(c, op) || !params_are_good(c, op, params))
+        if (!lg__take(c, op, options, &o, sizeof o) || !lg__object_lasts(&opt->object, op) || !lg__unrecorded(c, op) ||
+            !params_are_good(c, op, params))
                 return false;
         if (opt->rule->step_closure)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: an optimiser of %s has one group only", op, opt->rule->name);
@@ -273,8 +273,7 @@ bool lg_set_lr(lg_optimizer *opt, double lr)
 {
         lr = lg__option(lr, 0);
         if (!opt || opt->object.ctx->error || !lg__object_lasts(&opt->object, "lg_set_lr") ||
-            !lg__unrecorded(opt->object.ctx, "lg_set_lr") ||
-            !lg__option_check(opt->object.ctx, "lg_set_lr", "lr", lr))
+            !lg__unrecorded(opt->object.ctx, "lg_set_lr") || !lg__option_check(opt->object.ctx, "lg_set_lr", "lr", lr))
                 return false;
         for (int i = 0; i < opt->group_count; i++)
                 opt->groups[i].lr = lr;

@@ -31,8 +31,8 @@ typedef struct outer {
 typedef struct leaf {
         int64_t outer;
         lg__node *node;
-        bool had;       /* a gradient before the run */
-        bool kept;      /* it was the same memory before and after the run */
+        bool had;        /* a gradient before the run */
+        bool kept;       /* it was the same memory before and after the run */
         lg_tensor *grad; /* another handle of the gradient after the recorded run, or NULL */
 } leaf;
 
@@ -49,8 +49,8 @@ typedef struct recording {
         lg__layout given[MOST_INPUTS]; /* dtypes and shapes of the inputs */
         lg__device *device;
         modes modes;
-        int64_t known;   /* the number of the recorder's leaves before the first run */
-        uint64_t graded; /* which of these had a gradient then */
+        int64_t known;      /* the number of the recorder's leaves before the first run */
+        uint64_t graded;    /* which of these had a gradient then */
         int64_t runs, used; /* number of runs; the recorder's count of runs at the last one */
         noted *ops;
         int64_t count, room, at;
@@ -146,7 +146,8 @@ static bool same_value(const lg__field *f, const void *a, const void *b, size_t 
                 return lg__shape_equal(*(const lg_shape *)a, *(const lg_shape *)b);
         if (f->type == LG__FIELD_dims) {
                 const lg_dims *x = a, *y = b;
-                return x->count == y->count && (x->count < 1 || !memcmp(x->dim, y->dim, (size_t)x->count * sizeof *x->dim));
+                return x->count == y->count &&
+                       (x->count < 1 || !memcmp(x->dim, y->dim, (size_t)x->count * sizeof *x->dim));
         }
         return f->type == LG__FIELD_u64 || !memcmp(a, b, bytes);
 }
@@ -357,8 +358,8 @@ static recording *begin(lg_recorder *r, lg_list in)
 
 /* ---- runs ---- */
 
-/* Returns whether no tensor of the run but the result is left to the program: runs of a tape would change its values, but
- * make no new ones. Sets an error if not. */
+/* Returns whether no tensor of the run but the result is left to the program: runs of a tape would change its values,
+ * but make no new ones. Sets an error if not. */
 static bool keeps_nothing(lg_ctx *c, const lg_tensor *result)
 {
         const lg__link *const lists[] = {&c->owned, c->scope ? &c->scope->tensors : &c->owned};
@@ -367,8 +368,9 @@ static bool keeps_nothing(lg_ctx *c, const lg_tensor *result)
                         const lg_tensor *t = (const lg_tensor *)(const void *)l;
                         if (t != result && t->storage->run == c->run && t->owner != LG__OWNER_LIBRARY)
                                 return lg__fail(c, LG_ERR_STATE,
-                                                OP ": the function keeps a tensor that it has made, %s; a recorded step "
-                                                   "gives its result only, so return what the program needs",
+                                                OP
+                                                ": the function keeps a tensor that it has made, %s; a recorded step "
+                                                "gives its result only, so return what the program needs",
                                                 lg__tensor_text(t).s);
                 }
         return true;
@@ -596,8 +598,9 @@ static bool inputs_are_good(lg_recorder *r, lg_list in)
                                         lg_device_name(t->storage->device->id));
                 if (t->node)
                         return lg__fail(c, LG_ERR_STATE,
-                                        OP ": input %lld requires grad; gradients do not leave a recorded step, so give "
-                                           "lg_detach() of it",
+                                        OP
+                                        ": input %lld requires grad; gradients do not leave a recorded step, so give "
+                                        "lg_detach() of it",
                                         (long long)i);
         }
         return true;
