@@ -90,13 +90,13 @@ void lg__storage_changed(lg__storage *s)
 
 /* ---- dials ---- */
 
-/* Adds a dial with memory of its own: no other storage of the run gets it, since dials are set before all calls. */
+/* Adds a dial. Its memory is not the arena's: calls before it on the tape would use it, after all dials are set. */
 static lg_dial *add_dial(lg__tape *t, lg__dial_fn *refresh, void *owner, int64_t index)
 {
         lg__tape_dial dial = {.refresh = refresh, .owner = owner, .index = index};
         if (!lg__grow(t->ctx, &t->dials, t->dial_count, &t->dial_room, sizeof *t->dials) ||
             !lg__grow(t->ctx, &t->values, t->dial_count, &t->value_room, sizeof *t->values) ||
-            !(dial.block = lg__cache_get(t->arena, sizeof t->values->value)))
+            !(dial.block = lg__cache_get(&t->device->cache, sizeof t->values->value)))
                 return NULL;
         for (int64_t i = 0; i < t->count; i++)
                 dial.ahead += t->calls[i].fn && t->calls[i].owner == owner;
