@@ -144,7 +144,7 @@ void lg__devices_empty(lg_ctx *c);
 bool lg__kernel_done(lg__device *d, const char *op, bool ok);
 /* Adds a kernel call to the tape of d's context, which has one. */
 bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, size_t bytes);
-/* Adds a copy from the host: the tape keeps the values. */
+/* Adds a copy of values of the host, which the tape keeps in device memory. */
 bool lg__tape_upload(lg__device *d, const char *op, void *to, const void *from, size_t bytes);
 typedef enum lg__kernel {
 #define KERNEL(name, args) LG__KERNEL_##name,
@@ -245,16 +245,16 @@ struct lg_ctx {
         struct lg__watcher *watchers; /* watchers of backward passes (graph/graph.h) */
         lg_tensor *dead, *dead_tail;  /* queue of freed tensor records, to be reused */
         int64_t dead_count, live_count;
-        lg__observer *observers;       /* list of observers (observer.h), or NULL */
-        lg__observer *next_observer;   /* the observer after the one whose callback runs */
-        bool observing;                /* an observer's callback is running: its operations are not observed */
-        lg__tape *tape, *replayed;     /* list to which kernel calls are added; list that is running; or NULL */
-        uint32_t run, runs;            /* number of the recorder's run in progress, or 0; number of the last one */
-        uint32_t run_storages;         /* number of storages made in the run */
-        const char *unread;            /* function that runs a module and forbids it to read values, or NULL */
-        const lg__frame *frame;        /* innermost frame of running modules, derivatives and named spans */
-        lg_profiler *profiler;         /* open profiler, or NULL */
-        double work;                   /* floating-point operations of products, convolutions and the like, all devices */
+        lg__observer *observers;     /* list of observers (observer.h), or NULL */
+        lg__observer *next_observer; /* the observer after the one whose callback runs */
+        bool observing;              /* an observer's callback is running: its operations are not observed */
+        lg__tape *tape, *replayed;   /* list to which kernel calls are added; list that is running; or NULL */
+        uint32_t run, runs;          /* number of the recorder's run in progress, or 0; number of the last one */
+        uint32_t run_storages;       /* number of storages made in the run */
+        const char *unread;          /* function that runs a module and forbids it to read values, or NULL */
+        const lg__frame *frame;      /* innermost frame of running modules, derivatives and named spans */
+        lg_profiler *profiler;       /* open profiler, or NULL */
+        double work;                 /* floating-point operations of products, convolutions and the like, all devices */
         const struct lg__files *files; /* replaced file system calls (io/files.h), or NULL for the usual ones */
         int user_calls;                /* number of running calls of user code, apart from those inside fence scopes */
         int64_t exports;               /* number of storages used by other programs (exports.c) */

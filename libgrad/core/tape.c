@@ -54,12 +54,9 @@ bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, s
         lg__tape *t = d->cache.ctx->tape;
         if (d != t->device)
                 t->refused = "it computes on several devices";
-        lg__tape_call call = {.op = op, .refresh = t->refresh, .owner = t->owner, .index = t->index, .updates = -1};
-        t->refresh = NULL;
-        call.run = kernel < LG__KERNEL_POINTWISE ? runs[kernel] : NULL;
-        call.kernel = kernel;
+        lg__tape_call call = {.op = op, .kernel = kernel, .bytes = (int64_t)bytes, .updates = -1};
         call.args = put(t, args, bytes);
-        if (call.args >= 0 && call.run && passes[kernel]) {
+        if (call.args >= 0 && kernel < LG__KERNEL_POINTWISE && passes[kernel]) {
                 const lg_pass *pass = args;
                 call.updates = put(t, pass->updates, (size_t)pass->count * sizeof *pass->updates);
                 if (call.updates < 0)
@@ -68,50 +65,54 @@ bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, s
         return call.args >= 0 && append(t, call);
 }
 
-/* The arguments of a copy from the host; the values follow. */
-typedef struct upload {
-        void *to;
-        size_t bytes;
-} upload;
-
-static bool run_upload(lg_queue *q, const void *args)
+/* Takes memory that calls of the tape do not use for anything else: of the device's cache, not the arena's. Returns
+ * NULL with an error. */
+static void *keep(lg__tape *t, size_t bytes)
 {
-        const upload *u = args;
-        return q->api->upload(q, u->to, u + 1, u->bytes);
+        lg__block *block = lg__cache_get(&t->device->cache, bytes);
+        if (!block)
+                return NULL;
+        block->next = t->kept;
+        t->kept = block;
+        return block->p;
+}
+
+/* Stands for values of the host, which two tapes of the same step have alike. */
+static void compare(void *owner, const void *data, size_t bytes)
+{
+        (void)owner;
+        (void)data;
+        (void)bytes;
 }
 
 bool lg__tape_upload(lg__device *d, const char *op, void *to, const void *from, size_t bytes)
 {
         lg__tape *t = d->cache.ctx->tape;
-        const int64_t at = put(t, &(upload){to, bytes}, sizeof(upload));
-        if (d != t->device)
-                t->refused = "it computes on several devices";
-        return at >= 0 && put(t, from, bytes) >= 0 &&
-               append(t, (lg__tape_call){
-                                 .op = op, .run = run_upload, .kernel = LG__KERNEL_UPLOAD, .args = at, .updates = -1});
+        lg_copy_args a = {.ndim = 1, .shape = {(int64_t)bytes}, .out_dtype = LG_U8, .in_dtype = LG_U8, .out = to};
+        const int64_t at = put(t, from, bytes);
+        a.out_strides[0] = a.in_strides[0] = 1;
+        if (at < 0 ||
+            !append(t, (lg__tape_call){.op = op, .fn = compare, .args = at, .bytes = (int64_t)bytes, .updates = -1}))
+                return false;
+        if (!t->arena)
+                return true;
+        return (a.in = keep(t, bytes)) && d->api->upload(d->queue, (void *)(uintptr_t)a.in, from, bytes) &&
+               lg__tape_add(d, op, LG__KERNEL_copy, &a, sizeof a);
 }
 
-void lg__tape_host(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index)
-{
-        if (c->tape)
-                append(c->tape,
-                       (lg__tape_call){.refresh = fn, .owner = owner, .index = index, .args = -1, .updates = -1});
-}
-
-void lg__tape_refresh(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index)
+void lg__tape_host(lg_ctx *c, lg__host_fn *fn, void *owner, const void *data, size_t bytes)
 {
         lg__tape *t = c->tape;
-        if (!t)
-                return;
-        t->refresh = fn;
-        t->owner = owner;
-        t->index = index;
+        const int64_t at = t ? put(t, data, bytes) : -1;
+        if (at >= 0)
+                append(t,
+                       (lg__tape_call){.fn = fn, .owner = owner, .args = at, .bytes = (int64_t)bytes, .updates = -1});
 }
 
-static void change(void *owner, int64_t index, void *args)
+static void change(void *owner, const void *data, size_t bytes)
 {
-        (void)index;
-        (void)args;
+        (void)data;
+        (void)bytes;
         ((lg__storage *)owner)->version++;
 }
 
@@ -119,7 +120,61 @@ void lg__storage_changed(lg__storage *s)
 {
         s->version++;
         if (s->ctx->tape && s->run != s->ctx->run)
-                lg__tape_host(s->ctx, change, lg__storage_ref(s), 0);
+                lg__tape_host(s->ctx, change, lg__storage_ref(s), NULL, 0);
+}
+
+/* ---- dials ---- */
+
+/* Adds a dial. Calls that are before it on the tape run after it is set. */
+static lg_dial *add_dial(lg__tape *t, lg__dial_fn *refresh, void *owner, int64_t index)
+{
+        lg__tape_dial dial = {.refresh = refresh, .owner = owner, .index = index};
+        double *to;
+        if (!lg__grow(t->ctx, &t->dials, t->dial_count, &t->dial_room, sizeof *t->dials) ||
+            !lg__grow(t->ctx, &t->values, t->dial_count, &t->value_room, sizeof *t->values) ||
+            !(to = keep(t, sizeof t->values->value)))
+                return NULL;
+        for (int64_t i = 0; i < t->count; i++)
+                dial.ahead += t->calls[i].fn && t->calls[i].owner == owner;
+        t->dials[t->dial_count] = dial;
+        t->values[t->dial_count] = (lg_dial){.to = to};
+        return &t->values[t->dial_count++];
+}
+
+double *lg__dial(lg__device *d, const char *op, double *to, lg__dial_fn *refresh, void *owner, int64_t index)
+{
+        lg__tape *t = d->cache.ctx->tape;
+        lg_dial own = {.to = to}, *dial = t && t->arena ? add_dial(t, refresh, owner, index) : &own;
+        if (!dial)
+                return NULL;
+        refresh(owner, index, 0, dial->value);
+        const lg_dials_args a = {1, dial};
+        return lg__kernel_done(d, op, d->api->kernels->dials(d->queue, &a)) ? dial->to : NULL;
+}
+
+/* Writes by how much the seed and the position of the random generator differ from those at the beginning. */
+static void refresh_random(void *owner, int64_t index, int64_t ahead, double *value)
+{
+        const lg__tape *t = owner;
+        const lg_ctx *c = t->ctx;
+        const uint64_t moved[2] = {c->random.seed + c->rank_seed - t->random.seed - t->rank_seed,
+                                   c->random.counter - t->random.counter};
+        (void)index;
+        (void)ahead;
+        memset(value, 0, LG_STEP_INPUTS * sizeof *value);
+        if (c->replayed)
+                memcpy(value, moved, sizeof moved);
+}
+
+const uint64_t *lg__tape_moved(lg_ctx *c)
+{
+        lg__tape *t = c->tape;
+        if (!t || !t->arena)
+                return NULL;
+        for (int64_t i = 0; i < t->dial_count; i++)
+                if (t->dials[i].refresh == refresh_random)
+                        return (const uint64_t *)(const void *)t->values[i].to;
+        return (const uint64_t *)(const void *)lg__dial(t->device, "random", NULL, refresh_random, t, 0);
 }
 
 /* ---- what must stay the same ---- */
@@ -166,10 +221,6 @@ static bool same_shape(int n, const int64_t *a, int m, const int64_t *b)
 
 static bool same_numbers(int kernel, const void *one, const void *two)
 {
-        if (kernel == LG__KERNEL_UPLOAD) {
-                const upload *a = one, *b = two;
-                return a->bytes == b->bytes && !memcmp(a + 1, b + 1, a->bytes);
-        }
         if (kernel == LG__KERNEL_fill) {
                 const lg_fill_args *a = one, *b = two;
                 return a->dtype == b->dtype && a->integer == b->integer &&
@@ -195,10 +246,10 @@ const char *lg__tape_difference(const lg__tape *a, const lg__tape *b)
 {
         for (int64_t i = 0; i < a->count && i < b->count; i++) {
                 const lg__tape_call *x = &a->calls[i], *y = &b->calls[i];
-                if (x->kernel != y->kernel || x->refresh != y->refresh || (x->args < 0) != (y->args < 0) ||
-                    (x->args >= 0 && (!x->refresh || x->kernel == LG__KERNEL_random) &&
-                     !same_numbers(x->kernel, a->bytes + x->args, b->bytes + y->args)))
-                        return y->op ? y->op : "a step of the host";
+                const void *one = a->bytes + x->args, *two = b->bytes + y->args;
+                if (x->kernel != y->kernel || x->fn != y->fn || x->bytes != y->bytes ||
+                    !(x->fn ? !memcmp(one, two, (size_t)x->bytes) : same_numbers(x->kernel, one, two)))
+                        return y->op ? y->op : "work of the host";
         }
         return a->count < b->count ? b->calls[a->count].op : a->count > b->count ? a->calls[b->count].op : NULL;
 }
@@ -220,7 +271,7 @@ static void *same_scratch(lg_queue *q, size_t bytes)
 
 bool lg__tape_begin(lg__tape *t, lg_ctx *c, lg__device *d, bool memory)
 {
-        *t = (lg__tape){.ctx = c, .device = d, .counter = c->random.counter};
+        *t = (lg__tape){.ctx = c, .device = d, .random = c->random, .rank_seed = c->rank_seed};
         if (memory) {
                 t->arena = lg__alloc(c, sizeof *t->arena);
                 if (!t->arena)
@@ -238,7 +289,7 @@ void lg__tape_end(lg__tape *t)
 {
         t->ctx->tape = NULL;
         t->device->arena = NULL;
-        t->draws = t->ctx->random.counter - t->counter;
+        t->draws = t->ctx->random.counter - t->random.counter;
         for (int64_t i = 0; i < t->count; i++) {
                 const lg__tape_call *call = &t->calls[i];
                 if (call->updates >= 0)
@@ -247,28 +298,90 @@ void lg__tape_end(lg__tape *t)
         }
 }
 
-bool lg__tape_run(lg__tape *t)
+static bool set_dials(lg__tape *t)
+{
+        const lg_dials_args a = {t->dial_count, t->values};
+        for (int64_t i = 0; i < t->dial_count; i++) {
+                const lg__tape_dial *dial = &t->dials[i];
+                dial->refresh(dial->owner, dial->index, dial->ahead, t->values[i].value);
+        }
+        return !a.count || t->device->api->kernels->dials(t->device->queue, &a);
+}
+
+static void work(const lg__tape *t, const lg__tape_call *call)
+{
+        call->fn(call->owner, t->bytes + call->args, (size_t)call->bytes);
+}
+
+/* Runs the calls, and the work of the host if `works`. Returns the failed call, or NULL. */
+static const lg__tape_call *run_calls(lg__tape *t, bool works)
 {
         lg_queue *q = t->device->queue;
         const lg_kernels *kernels = t->device->api->kernels;
         void *(*const workspace)(lg_queue *, size_t) = q->workspace;
+        const lg__tape_call *call = t->calls, *end = call + t->count;
         bool ok = true;
         t->next_scratch = 0;
-        t->ctx->replayed = t;
         q->workspace = same_scratch;
-        const lg__tape_call *call = t->calls, *end = call + t->count;
         for (; call < end && ok; call++) {
-                void *args = call->args < 0 ? NULL : t->bytes + call->args;
-                if (call->refresh)
-                        call->refresh(call->owner, call->index, args);
-                if (args)
-                        ok = call->run ? call->run(q, args)
-                                       : kernels->pointwise[call->kernel - LG__KERNEL_POINTWISE](q, args);
+                const void *args = t->bytes + call->args;
+                if (!call->fn)
+                        ok = call->kernel < LG__KERNEL_POINTWISE
+                                     ? runs[call->kernel](q, args)
+                                     : kernels->pointwise[call->kernel - LG__KERNEL_POINTWISE](q, args);
+                else if (works)
+                        work(t, call);
         }
         q->workspace = workspace;
+        return ok ? NULL : call - 1;
+}
+
+static bool run_captured(void *user)
+{
+        return !run_calls(user, false);
+}
+
+static bool refuse_release(lg_queue *q)
+{
+        (void)q;
+        return false;
+}
+
+/* Captures the calls as a graph, once. Returns whether there is one. */
+static bool capture(lg__tape *t)
+{
+        lg_queue *q = t->device->queue;
+        if (t->captured || !t->device->api->capture)
+                return t->graph != NULL;
+        bool (*const release_cached)(lg_queue *) = q->release_cached;
+        q->release_cached = refuse_release;
+        t->graph = t->device->api->capture(q, run_captured, t);
+        t->captured = true;
+        q->release_cached = release_cached;
+        return t->graph != NULL;
+}
+
+/* On the CPU, calls and work of the host alternate as in the recorded run, because an optimiser's step counts only if
+ * no error was found before it. */
+bool lg__tape_run(lg__tape *t)
+{
+        lg_queue *q = t->device->queue;
+        const char *op = "lg_recorder_run";
+        t->ctx->replayed = t;
+        bool ok = set_dials(t);
+        if (ok && capture(t)) {
+                ok = t->device->api->launch(q, t->graph);
+                for (const lg__tape_call *call = t->calls; ok && call < t->calls + t->count; call++)
+                        if (call->fn)
+                                work(t, call);
+        } else if (ok) {
+                const lg__tape_call *failed = run_calls(t, true);
+                op = failed ? failed->op : op;
+                ok = !failed;
+        }
         t->ctx->replayed = NULL;
         t->ctx->random.counter += t->draws;
-        return lg__kernel_done(t->device, ok ? "lg_recorder_run" : call[-1].op, ok);
+        return lg__kernel_done(t->device, op, ok);
 }
 
 void lg__tape_free(lg__tape *t)
@@ -276,7 +389,7 @@ void lg__tape_free(lg__tape *t)
         if (!t->ctx)
                 return;
         for (int64_t i = 0; i < t->count; i++)
-                if (t->calls[i].refresh == change)
+                if (t->calls[i].fn == change)
                         lg__storage_unref(t->calls[i].owner);
         lg__free(t->ctx, t->calls, (size_t)t->room * sizeof *t->calls);
         lg__free(t->ctx, t->bytes, (size_t)t->bytes_room);
@@ -286,6 +399,14 @@ void lg__tape_free(lg__tape *t)
                 lg__free(t->ctx, w, sizeof *w);
         }
         lg__free(t->ctx, t->scratch, (size_t)t->scratch_room * sizeof *t->scratch);
+        for (lg__block *block = t->kept, *after; block; block = after) {
+                after = block->next;
+                lg__cache_put(block);
+        }
+        lg__free(t->ctx, t->dials, (size_t)t->dial_room * sizeof *t->dials);
+        lg__free(t->ctx, t->values, (size_t)t->value_room * sizeof *t->values);
+        if (t->graph)
+                t->device->api->free_graph(t->device->queue, t->graph);
         if (t->arena)
                 lg__cache_leave(t->arena);
         *t = (lg__tape){.ctx = NULL};
@@ -313,14 +434,12 @@ void lg__tape_print(FILE *f, const lg__tape *t)
         static const char *const names[] = {
 #define KERNEL(name, args) #name,
 #include "../../kernels/kernels.def"
-        };
-        fprintf(f, ", %lld kernel calls, %lld bytes of arguments, %lld of memory\n", (long long)t->count,
-                (long long)t->used, (long long)(t->arena->stats.used + t->arena->stats.cached));
+                "elementwise"};
+        fprintf(f, ", %lld kernel calls%s, %lld dials, %lld bytes of arguments, %lld of memory\n", (long long)t->count,
+                t->graph ? " captured as a graph" : "", (long long)t->dial_count, (long long)t->used,
+                (long long)(t->arena->stats.used + t->arena->stats.cached));
         for (const lg__tape_call *call = t->calls; call < t->calls + t->count; call++)
-                if (call->args >= 0)
-                        fprintf(f, "  %s (%s)%s\n", call->op,
-                                call->kernel == LG__KERNEL_UPLOAD     ? "values of the host"
-                                : call->kernel < LG__KERNEL_POINTWISE ? names[call->kernel]
-                                                                      : "elementwise",
-                                call->refresh ? ", its numbers change" : "");
+                if (!call->fn)
+                        fprintf(f, "  %s (%s)\n", call->op,
+                                names[call->kernel < LG__KERNEL_POINTWISE ? call->kernel : LG__KERNEL_POINTWISE]);
 }

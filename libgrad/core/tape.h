@@ -1,48 +1,60 @@
 /* tape.h - the kernel calls of a step as a list that can be run again. Private to libgrad/.
  *
  * While a context has a tape, every kernel call is added to it with a copy of its arguments before it runs, and new
- * storages and scratch memory come from the tape's own cache, so that their addresses stay valid. Running the tape
- * calls the kernels again in the same order with the same addresses. Steps of the host (counting an optimiser's steps)
- * and values that change from run to run (a learning rate, the position of the random generator) are entries with a
- * function. A tape has one device.
+ * storages and workspaces come from the tape's own cache, so that their addresses stay valid. Running the tape calls
+ * the kernels again in the same order with the same addresses. Numbers that change from run to run, such as a learning
+ * rate, are in device memory: in dials, which one kernel sets before the calls. What the host does in a step, such as
+ * counting it, is repeated by functions. A tape has one device. Where the device can, the calls are captured as a
+ * graph, which is then launched as a whole.
  */
 #ifndef LG_TAPE_H
 #define LG_TAPE_H
 
+#include <stdio.h>
 #include "core/core.h"
 
-enum { LG__KERNEL_UPLOAD = -1 }; /* a copy of values of the host, which the tape keeps */
+/* Writes the present numbers of a dial. `ahead` counts the works of the host with the same owner that are before the
+ * dial on the tape, but are not done yet. */
+typedef void lg__dial_fn(void *owner, int64_t index, int64_t ahead, double *value);
+/* Does the work of the host in a step; data is a copy of what lg__tape_host() was given. */
+typedef void lg__host_fn(void *owner, const void *data, size_t bytes);
 
-/* Brings the arguments of a call up to date before it runs again, or does the work of the host. */
-typedef void lg__tape_fn(void *owner, int64_t index, void *args);
+typedef struct lg__tape_dial {
+        lg__dial_fn *refresh;
+        void *owner;
+        int64_t index, ahead;
+} lg__tape_dial;
 
 typedef struct lg__tape_call {
         const char *op;
-        bool (*run)(lg_queue *q, const void *args); /* NULL: an elementwise kernel, or work of the host */
-        int kernel;                                 /* an lg__kernel, or LG__KERNEL_POINTWISE + an elementwise one */
-        lg__tape_fn *refresh;                       /* NULL: the arguments never change */
-        void *owner;
-        int64_t index;
-        int64_t args;    /* offset in the tape's bytes; -1: work of the host */
+        int kernel;      /* an lg__kernel, or LG__KERNEL_POINTWISE + an elementwise one; unused for the host's work */
+        lg__host_fn *fn; /* of work of the host; NULL: a kernel call */
+        void *owner;     /* of that work */
+        int64_t args;    /* offset of the arguments or of the work's data in the tape's bytes */
+        int64_t bytes;   /* number of bytes of these */
         int64_t updates; /* offset of the copied array of a pass over many tensors; -1: none */
 } lg__tape_call;
 
 struct lg__tape {
         lg_ctx *ctx;
-        lg__device *device; /* of the first call */
-        lg__cache *arena;
+        lg__device *device;
+        lg__cache *arena; /* NULL: the tape cannot run */
         lg__tape_call *calls;
         int64_t count, room;
+        lg__tape_dial *dials; /* and their values, in the same order */
+        lg_dial *values;
+        int64_t dial_count, dial_room, value_room;
         char *bytes;
         int64_t used, bytes_room;
-        void **scratch; /* addresses of workspaces in the order of their requests */
+        lg__block *kept; /* memory of the dials and of values of the host */
+        void **scratch;  /* addresses of workspaces in the order of their requests */
         int64_t scratch_count, scratch_room, next_scratch;
-        uint64_t counter, draws; /* position of the random generator at the beginning; blocks that the calls use */
-        const char *refused;     /* why the calls cannot be run again, or NULL */
+        lg_random_state random; /* at the beginning */
+        uint64_t rank_seed, draws;
+        const char *refused; /* why the calls cannot be run again, or NULL */
         struct lg__tape_watch *watches;
-        lg__tape_fn *refresh; /* for the next call */
-        void *owner;
-        int64_t index;
+        void *graph;   /* captured, or NULL */
+        bool captured; /* capturing was tried */
 };
 
 /* Begins a tape: calls of c are added to it until lg__tape_end(). Without `memory`, storages come from the device's
@@ -52,19 +64,22 @@ void lg__tape_end(lg__tape *t);
 /* Runs all calls again. Returns false with an error. */
 bool lg__tape_run(lg__tape *t);
 void lg__tape_free(lg__tape *t);
-/* Returns the name of the first call whose kernel or whose numbers differ in two tapes of the same step, or NULL.
- * Numbers that are refreshed do not count. */
+/* Prints the memory of a tape and its calls. */
+void lg__tape_print(FILE *f, const lg__tape *t);
+/* Returns the name of the first call whose kernel or whose numbers differ in two tapes of the same step, or NULL. */
 const char *lg__tape_difference(const lg__tape *a, const lg__tape *b);
+
 /* Makes the tape depend on an object: it is valid while o exists and the `bytes` bytes at p, a part of it, are the
  * same. Does nothing without a tape. */
 void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes);
 bool lg__tape_valid(const lg__tape *t);
-/* Prints the memory of a tape and its calls. */
-void lg__tape_print(FILE *f, const lg__tape *t);
-/* Adds work of the host. Does nothing without a tape. */
-void lg__tape_host(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index);
-/* Sets the function that updates the arguments of the next call. Does nothing without a tape. */
-void lg__tape_refresh(lg_ctx *c, lg__tape_fn *fn, void *owner, int64_t index);
+/* Adds work of the host, which the caller has done. Does nothing without a tape. */
+void lg__tape_host(lg_ctx *c, lg__host_fn *fn, void *owner, const void *data, size_t bytes);
+/* Sets a dial, to what refresh() writes, and lets runs of the tape do so. `to` has LG_STEP_INPUTS words in device
+ * memory; a tape uses memory of its own instead. Returns the memory, or NULL with an error. */
+double *lg__dial(lg__device *d, const char *op, double *to, lg__dial_fn *refresh, void *owner, int64_t index);
+/* Returns what a kernel adds to its seed and position (lg_random_args.moved): NULL without a tape. */
+const uint64_t *lg__tape_moved(lg_ctx *c);
 /* Stops and goes on with adding calls and with the tape's memory: for what is done in a first step only. Returns the
  * tape, or NULL. */
 lg__tape *lg__tape_pause(lg_ctx *c);

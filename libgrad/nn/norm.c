@@ -18,10 +18,10 @@ typedef struct batch {
         lg_batch_norm_layer_options o;
 } batch;
 
-static void count_batch(void *owner, int64_t index, void *args)
+static void count_batch(void *owner, const void *data, size_t bytes)
 {
-        (void)index;
-        (void)args;
+        (void)data;
+        (void)bytes;
         ((lg_module *)owner)->batches++;
 }
 
@@ -54,8 +54,8 @@ static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
                                 lg__tensor_text(x).s, (long long)k->channels,
                                 lg__layout_hint(x, ndim - 2, k->channels));
         if (y && m->training && m->counts_batches && !m->object.ctx->recomputing) {
-                count_batch(m, 0, NULL);
-                lg__tape_host(m->object.ctx, count_batch, m, 0);
+                count_batch(m, NULL, 0);
+                lg__tape_host(m->object.ctx, count_batch, m, NULL, 0);
         }
         if (separate)
                 y = lg_add(y, plus);

@@ -179,6 +179,7 @@ static lg_attention_args arguments(const attention_attributes *a, lg_tensor *con
                                .right = a->right,
                                .seed = a->seed,
                                .counter = a->counter,
+                               .moved = a->p > 0 ? lg__tape_moved(q->ctx) : NULL,
                                .q = lg__data(q),
                                .k = lg__data(k),
                                .v = lg__data(v),
@@ -217,29 +218,11 @@ static double work_of(const lg_attention_args *x, int keys, int values)
                (keys * (double)x->dim + values * (double)x->v_dim);
 }
 
-/* Moves a recorded call to the present position of the random generator. */
-static void refresh(void *owner, int64_t index, void *args)
-{
-        const lg_ctx *c = owner;
-        lg_attention_args *x = args;
-        x->seed = c->random.seed + c->rank_seed;
-        x->counter = c->random.counter + (uint64_t)index;
-}
-
-static void refresh_dropout(lg_ctx *c, const attention_attributes *a)
-{
-        if (c->tape && a->p > 0)
-                lg__tape_refresh(c, refresh, c, (int64_t)(a->counter - c->tape->counter));
-}
-
 static bool forward(lg__call *call)
 {
         const lg_attention_args x = arguments(call->attributes, call->in, call->out[0], call->out[1]);
-        if (lg__shape_numel(call->out[1]->at.shape) == 0)
-                return true;
         lg__device_work(call->device, work_of(&x, 1, 1));
-        refresh_dropout(call->ctx, call->attributes);
-        return LG__RUN(call->device, "attention", attention, &x);
+        return lg__shape_numel(call->out[1]->at.shape) == 0 || LG__RUN(call->device, "attention", attention, &x);
 }
 
 /* Returns a new tensor of x's dtype and shape, with the order of x's heads and positions. */
@@ -304,7 +287,6 @@ static bool fused(lg__vjp *v)
                         v->grad_in[i] = made[i];
         }
         lg__device_work(g->storage->device, work_of(&x.of, 3, 2));
-        refresh_dropout(v->ctx, v->attributes);
         return LG__RUN(g->storage->device, "attention", attention_vjp, &x);
 }
 

@@ -17,14 +17,6 @@ static bool infer(lg__call *call)
         return true;
 }
 
-static void refresh(void *owner, int64_t index, void *args)
-{
-        const lg_ctx *c = owner;
-        lg_dropout_args *k = args;
-        k->seed = c->random.seed + c->rank_seed;
-        k->offset = c->random.counter + (uint64_t)index;
-}
-
 static bool forward(lg__call *call)
 {
         const dropout_attributes *a = call->attributes;
@@ -41,8 +33,7 @@ static bool forward(lg__call *call)
         memcpy(k.y_strides, y->at.strides, sizeof k.y_strides);
         if (lg__shape_numel(x->at.shape) == 0)
                 return true;
-        lg__tape_refresh(call->ctx, refresh, call->ctx,
-                         call->ctx->tape ? (int64_t)(a->offset - call->ctx->tape->counter) : 0);
+        k.moved = lg__tape_moved(call->ctx);
         return LG__RUN(call->device, "dropout", dropout, &k);
 }
 

@@ -9,15 +9,6 @@
 #include "core/tape.h"
 #include "graph/op.h"
 
-/* Moves a recorded call to the present position of the random generator. */
-static void refresh(void *owner, int64_t index, void *args)
-{
-        const lg_ctx *c = owner;
-        lg_random_args *r = args;
-        r->seed = c->random.seed + c->rank_seed;
-        r->offset = c->random.counter + (uint64_t)index;
-}
-
 static lg_tensor *random_tensor(lg_ctx *c, const char *op, lg_random_kind kind, double a, double b, lg_shape shape,
                                 const lg_create_options *o)
 {
@@ -30,8 +21,9 @@ static lg_tensor *random_tensor(lg_ctx *c, const char *op, lg_random_kind kind, 
         if (!t)
                 return NULL;
         int64_t n = lg__shape_numel(shape), each = t->at.dtype == LG_F64 ? 2 : 4;
-        lg_random_args r = {n, t->at.dtype, lg__data(t), kind, a, b, c->random.seed + c->rank_seed, c->random.counter};
-        lg__tape_refresh(c, refresh, c, c->tape && n ? (int64_t)(r.offset - c->tape->counter) : 0);
+        lg_random_args r = {n,   t->at.dtype, lg__data(t), kind, a, b, c->random.seed + c->rank_seed, c->random.counter,
+                            NULL};
+        r.moved = n ? lg__tape_moved(c) : NULL;
         t = lg__created(t, n == 0 || LG__RUN(t->storage->device, op, random, &r), o->requires_grad);
         if (t)
                 c->random.counter += (uint64_t)((n + each - 1) / each);

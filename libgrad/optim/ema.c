@@ -113,10 +113,11 @@ static bool update(lg_ema *e, entry *n)
         return sum && lg__copy_values(n->average, sum, "lg_ema_update");
 }
 
-static void count_update(void *owner, int64_t index, void *args)
+static void count_update(void *owner, const void *data, size_t bytes)
 {
-        (void)args;
-        ((lg_ema *)owner)->updates += index;
+        (void)data;
+        (void)bytes;
+        ((lg_ema *)owner)->updates++;
 }
 
 bool lg_ema_update(lg_ema *e)
@@ -134,11 +135,12 @@ bool lg_ema_update(lg_ema *e)
                 lg_scope_end(c, scope);
         }
         lg_set_grad_mode(c, recording);
-        count_update(e, ok, NULL);
-        if (ok)
-                lg__tape_host(c, count_update, e, 1);
+        if (!ok)
+                return false;
+        count_update(e, NULL, 0);
+        lg__tape_host(c, count_update, e, NULL, 0);
         lg__tape_watch(c, &e->object, &e->swapped, sizeof e->swapped);
-        return ok;
+        return true;
 }
 
 bool lg_ema_swap(lg_ema *e)

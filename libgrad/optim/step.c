@@ -168,17 +168,22 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
 
 /* ---- updates by ops ---- */
 
-static void refresh_number(void *owner, int64_t index, void *args)
+static void write_number(void *owner, int64_t index, int64_t ahead, double *value)
 {
-        ((lg_fill_args *)args)->real = (double)(((lg_optimizer *)owner)->slots[index].step + 1);
+        memset(value, 0, LG_STEP_INPUTS * sizeof *value);
+        *value = (double)(((lg_optimizer *)owner)->slots[index].step + 1 + ahead);
 }
 
 /* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
 static lg_tensor *number_of_step(lg_optimizer *opt, const lg__slot *s)
 {
-        lg__tape_refresh(opt->object.ctx, refresh_number, opt, s - opt->slots);
-        lg_tensor *n = lg_full(s->param->ctx, LG_SHAPE_0D, (double)(s->step + 1), .dtype = LG_F64,
-                               .device = s->param->storage->device->id);
+        lg__device *d = s->param->storage->device;
+        lg_tensor *n = lg__tensor_empty(opt->object.ctx, d->id, LG_F64, LG_SHAPE(LG_STEP_INPUTS));
+        double *to = n ? lg__dial(d, "lg_step", lg__data(n), write_number, opt, s - opt->slots) : NULL;
+        if (!to)
+                return NULL;
+        n->storage->data = (char *)to; /* a tape's memory, or n's own */
+        n = lg_select(n, 0, 0);
         return s->skipped ? lg_sub(n, lg_cast(s->skipped, LG_F64)) : n;
 }
 
@@ -255,8 +260,7 @@ static void read_step_inputs(const lg_optimizer *opt, const lg__group *g, int64_
 #define STEP *ret++ = (double)step;
 #define UPDATE(name, always, maybe, step_inputs, numbers, rule)                                                        \
         case LG__UPDATE_##name: {                                                                                      \
-                _Static_assert(sizeof(lg_##name##_step_inputs) <= sizeof((lg_step_inputs_args *)0)->value,             \
-                               "more step inputs");                                                                    \
+                _Static_assert(sizeof(lg_##name##_step_inputs) <= sizeof((lg_dial *)0)->value, "more step inputs");    \
                 const lg_##name##_options *o = opt->options;                                                           \
                 (void)o;                                                                                               \
                 step_inputs break;                                                                                     \
@@ -266,31 +270,28 @@ static void read_step_inputs(const lg_optimizer *opt, const lg__group *g, int64_
         }
 }
 
-/* Writes the inputs of the next step of slot `leader`, or those of copying states (~leader), to a kernel's arguments.
- */
-static void refresh_inputs(void *owner, int64_t index, void *args)
+/* Writes the inputs of the next step of slot `index`, or those of copying states (~index). */
+static void write_inputs(void *owner, int64_t index, int64_t ahead, double *value)
 {
         lg_optimizer *opt = owner;
         const lg__slot *s = &opt->slots[index < 0 ? ~index : index];
         lg__group *g = &opt->groups[s->group];
         g->keep = index < 0 ? 0 : opt->rule->decays ? 1 - g->lr * g->weight_decay : 1;
-        read_step_inputs(opt, g, s->step + 1, ((lg_step_inputs_args *)args)->value);
+        read_step_inputs(opt, g, s->step + 1 + ahead, value);
 }
 
-/* Runs the kernel of the rule over opt->updates, with the leader's step inputs. skip: on their device, or NULL. */
-static bool run_kernel(lg_optimizer *opt, int64_t leader, int64_t count, const lg_tensor *skip)
+/* Runs the kernel of the rule over opt->updates, with the inputs of the leader's step, or with those that copy states.
+ * skip: on their device, or NULL. */
+static bool run_kernel(lg_optimizer *opt, int64_t leader, int64_t count, const lg_tensor *skip, bool copies)
 {
         const lg__slot *s = &opt->slots[leader];
         lg__device *d = s->param->storage->device;
-        lg_step_inputs_args step_inputs = {.to = lg__data(s->step_inputs)};
         const lg_pass pass = {.count = count,
                               .updates = opt->updates,
-                              .step_inputs = step_inputs.to,
+                              .step_inputs = lg__dial(d, "lg_step", lg__data(s->step_inputs), write_inputs, opt,
+                                                      copies ? ~leader : leader),
                               .skip = skip ? lg__data(skip) : NULL};
-        const int64_t index = opt->groups[s->group].keep == 0 && opt->rule->compute ? ~leader : leader;
-        refresh_inputs(opt, index, &step_inputs);
-        lg__tape_refresh(opt->object.ctx, refresh_inputs, opt, index);
-        if (!LG__RUN(d, "lg_step (inputs)", step_inputs, &step_inputs))
+        if (!pass.step_inputs)
                 return false;
         switch (opt->rule->update) {
 #define UPDATE(name, ...)                                                                                              \
@@ -310,7 +311,6 @@ static bool is_updated(const lg_optimizer *opt, int64_t i, int64_t leader)
 /* Copies the states that were computed into the states of a leader's slots. `count` receives the skipped steps. */
 static bool copy_states(lg_optimizer *opt, int64_t leader, const lg_tensor *skip, const lg_tensor *count)
 {
-        opt->groups[opt->slots[leader].group].keep = 0;
         for (int k = 0; k < LG__STATES; k++) {
                 int64_t n = 0;
                 for (int64_t i = leader; i < opt->count; i++) {
@@ -322,7 +322,7 @@ static bool copy_states(lg_optimizer *opt, int64_t leader, const lg_tensor *skip
                         u.skipped = count ? lg__data(count) : NULL;
                         opt->updates[n++] = u;
                 }
-                if (n && !run_kernel(opt, leader, n, skip))
+                if (n && !run_kernel(opt, leader, n, skip, true))
                         return false;
         }
         return true;
@@ -331,8 +331,7 @@ static bool copy_states(lg_optimizer *opt, int64_t leader, const lg_tensor *skip
 /* Updates all slots of a leader. */
 static bool update_slots(lg_optimizer *opt, int64_t leader, const lg_tensor *skip)
 {
-        lg__slot *s = &opt->slots[leader];
-        lg__group *g = &opt->groups[s->group];
+        const lg__slot *s = &opt->slots[leader];
         const bool computes = opt->rule->compute != NULL;
         lg_tensor *count = computes && skip ? lg_zeros(opt->object.ctx, LG_SHAPE_0D, .dtype = LG_I64,
                                                        .device = s->param->storage->device->id)
@@ -343,21 +342,18 @@ static bool update_slots(lg_optimizer *opt, int64_t leader, const lg_tensor *ski
         for (int64_t i = leader; i < opt->count; i++)
                 if (is_updated(opt, i, leader))
                         opt->updates[n++] = update_of(opt, &opt->slots[i]);
-        g->keep = 1;
-        return run_kernel(opt, leader, n, skip) && (!computes || copy_states(opt, leader, skip, count));
+        return run_kernel(opt, leader, n, skip, false) && (!computes || copy_states(opt, leader, skip, count));
 }
 
-/* Counts a step of the slots of `leader`, unless a device-side error is pending that is already visible: kernels skip
- * the update then. */
-static void count_step(void *owner, int64_t leader, void *args)
+/* Counts a step of slots, whose numbers are in data, unless a device-side error is pending that is already visible:
+ * kernels skip the update then. */
+static void count_step(void *owner, const void *data, size_t bytes)
 {
         lg_optimizer *opt = owner;
-        const bool counts = opt->slots[leader].param->storage->device->queue->error.code == LG_DEVICE_OK;
-        (void)args;
-        for (int64_t i = leader; i < opt->count; i++) {
-                lg__slot *s = &opt->slots[i];
-                if (s->leader != leader)
-                        continue;
+        const int64_t *number = data, *end = number + bytes / sizeof *number;
+        for (; number < end; number++) {
+                lg__slot *s = &opt->slots[*number];
+                const bool counts = s->param->storage->device->queue->error.code == LG_DEVICE_OK;
                 s->step += counts;
                 s->param->storage->version += counts;
                 s->version = s->param->storage->version;
@@ -373,13 +369,30 @@ static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const 
                 return false;
         for (int64_t i = leader; i < opt->count; i++) {
                 const lg__slot *s = &opt->slots[i];
-                if (s->leader == leader && s->values != s->param && !lg__copy_values(s->param, s->values, op))
+                if (s->leader != leader)
+                        continue;
+                if (s->values != s->param && !lg__copy_values(s->param, s->values, op))
                         return false;
+                count_step(opt, &i, sizeof i);
         }
-        count_step(opt, leader, NULL);
-        lg__tape_watch(opt->object.ctx, &opt->object, &opt->count, sizeof opt->count);
-        lg__tape_host(opt->object.ctx, count_step, opt, leader);
         return true;
+}
+
+/* Lets runs of a tape count the step. */
+static bool note_step(lg_optimizer *opt)
+{
+        lg_ctx *c = opt->object.ctx;
+        const size_t bytes = (size_t)opt->count * sizeof(int64_t);
+        int64_t *numbers = c->tape ? lg__alloc(c, bytes) : NULL, n = 0;
+        if (!numbers)
+                return !c->tape;
+        for (int64_t i = 0; i < opt->count; i++)
+                if (opt->slots[i].leader >= 0)
+                        numbers[n++] = i;
+        lg__tape_watch(c, &opt->object, &opt->count, sizeof opt->count);
+        lg__tape_host(c, count_step, opt, numbers, (size_t)n * sizeof *numbers);
+        lg__free(c, numbers, bytes);
+        return !c->error;
 }
 
 bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op)
@@ -403,6 +416,7 @@ bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op)
                 ok = !opt->slots[i].grad || opt->slots[i].leader >= 0 || lead(opt, i);
         for (int64_t i = 0; ok && i < opt->count; i++)
                 ok = opt->slots[i].leader != i || run_group(opt, i, skip, op);
+        ok = ok && note_step(opt);
         lg_scope_end(c, scope);
         lg__span_end(c, &span);
         return ok;

@@ -29,7 +29,8 @@ bool lg__upload(lg__device *d, void *to, const void *from, size_t bytes, const c
         lg__frame span;
         lg__span_begin(c, &span, "copy from host", NULL, NULL);
         LG__NOTIFY(c, copied, d, c->cpu, bytes);
-        const bool ok = (!c->tape || lg__tape_upload(d, op, to, from, bytes)) && d->api->upload(d->queue, to, from, bytes);
+        const bool ok =
+                (!c->tape || lg__tape_upload(d, op, to, from, bytes)) && d->api->upload(d->queue, to, from, bytes);
         lg__span_end(c, &span);
         return lg__kernel_done(d, op, ok);
 }

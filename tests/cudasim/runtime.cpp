@@ -325,6 +325,7 @@ cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free_bytes, size_t *total)
 cudaError_t CUDARTAPI cudaDeviceSynchronize(void)
 {
         LOCK;
+        NOT_CAPTURED;
         FAIL(cudaErrorLaunchFailure);
         count_wait();
         wait_device(current_device);

@@ -32,6 +32,9 @@ struct stream_record {
         std::deque<std::function<bool()>> work;
         uint64_t queued = 0, done = 0;
         bool running = false;
+        bool captures = false; /* work is kept in `captured` instead of being queued */
+        bool broken = false;   /* a call was made that cannot be captured */
+        std::vector<std::function<bool()>> captured;
 };
 
 constexpr int most_devices = 8;
@@ -63,6 +66,8 @@ void wait_until(stream_record *s, uint64_t number);
 void wait_all(stream_record *s);
 void wait_device(int i);
 
+/* Whether a stream of the current device captures, which a call that waits or asks for memory breaks. */
+bool breaks_capture();
 /* e, which becomes the thread's last error unless it is success. */
 cudaError_t note(cudaError_t e);
 /* Of this thread's last launch nobody has asked for the error yet; dies if that is still so of the one before. */
@@ -88,6 +93,10 @@ struct calling {
 #define FAIL(error)                                                                                                    \
         if (fails(__func__))                                                                                           \
         return note(error)
+/* In functions that a capture does not allow. */
+#define NOT_CAPTURED                                                                                                   \
+        if (breaks_capture())                                                                                          \
+        return note(cudaErrorStreamCaptureUnsupported)
 #define FAIL_MEMORY                                                                                                    \
         if (fails(__func__, ALLOCATION))                                                                               \
         return note(cudaErrorMemoryAllocation)

@@ -99,6 +99,10 @@ void wait_device(int i)
 void enqueue_step(cudaStream_t stream, std::function<bool()> work)
 {
         stream_record *s = record_of(stream);
+        if (s->captures) {
+                s->captured.push_back(std::move(work));
+                return;
+        }
         s->work.push_back(std::move(work));
         s->queued++;
 }
@@ -109,6 +113,16 @@ void enqueue(cudaStream_t stream, std::function<void()> work)
                 work();
                 return true;
         });
+}
+
+bool breaks_capture()
+{
+        bool any = false;
+        for (stream_record *s : devices[current_device].streams) {
+                any = any || s->captures;
+                s->broken = s->broken || s->captures;
+        }
+        return any;
 }
 
 static cudaError_t try_launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
@@ -145,7 +159,78 @@ void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t
 
 using namespace cudasim;
 
+struct CUgraph_st {
+        std::vector<std::function<bool()>> work;
+};
+struct CUgraphExec_st {
+        std::vector<std::function<bool()>> work;
+};
+
 extern "C" {
+cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
+{
+        LOCK;
+        FAIL(cudaErrorStreamCaptureUnsupported);
+        stream_record *r = record_of(s);
+        if (r->captures)
+                return note(cudaErrorIllegalState);
+        r->captures = true;
+        r->broken = false;
+        r->captured.clear();
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
+{
+        LOCK;
+        stream_record *r = record_of(s);
+        *graph = nullptr;
+        if (!r->captures)
+                return note(cudaErrorIllegalState);
+        r->captures = false;
+        if (r->broken)
+                return note(cudaErrorStreamCaptureInvalidated);
+        FAIL(cudaErrorMemoryAllocation);
+        *graph = new CUgraph_st{std::move(r->captured)};
+        count_handles(1);
+        r->captured.clear();
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t *ready, cudaGraph_t graph, unsigned long long)
+{
+        LOCK;
+        FAIL(cudaErrorMemoryAllocation);
+        *ready = new CUgraphExec_st{graph->work};
+        count_handles(1);
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph)
+{
+        LOCK;
+        delete graph;
+        count_handles(-1);
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t ready)
+{
+        LOCK;
+        delete ready;
+        count_handles(-1);
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t s)
+{
+        LOCK;
+        FAIL(cudaErrorLaunchFailure);
+        for (const auto &work : ready->work)
+                enqueue_step(s, work);
+        return cudaSuccess;
+}
+
 cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
 {
         LOCK;
@@ -178,6 +263,7 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t s)
 cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
 {
         LOCK;
+        NOT_CAPTURED;
         FAIL(cudaErrorLaunchFailure);
         count_wait();
         wait_all(record_of(s));
@@ -187,6 +273,7 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
 cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t s)
 {
         LOCK;
+        NOT_CAPTURED;
         FAIL(cudaErrorLaunchFailure);
         const stream_record *r = record_of(s);
         return r->done >= r->queued ? cudaSuccess : note(cudaErrorNotReady);
@@ -244,6 +331,7 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e)
 {
         LOCK;
+        NOT_CAPTURED;
         FAIL(cudaErrorLaunchFailure);
         count_wait();
         if (e->stream)
@@ -255,6 +343,7 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e)
 cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e)
 {
         LOCK;
+        NOT_CAPTURED;
         FAIL(cudaErrorLaunchFailure);
         if (!e->stream || ((stream_record *)e->stream)->done >= e->number)
                 return cudaSuccess;
