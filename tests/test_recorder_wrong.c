@@ -206,6 +206,7 @@ TEST_CASE(printing)
         assert_true(fread(text, 1, sizeof text - 1, f) > 0);
         fclose(f);
         assert_non_null(strstr(text, "recorder: 5 runs, 2 of recordings\ninputs f32 (4, 8): 5 runs, "));
-        assert_non_null(strstr(text, "its numbers change"));
+        assert_non_null(strstr(text, ", 1 dial, "));
+        assert_non_null(strstr(text, "lg_step (adam)"));
         assert_usable(&t);
 }

@@ -152,6 +152,8 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok)
                 d->scratch = block->next;
                 lg__cache_put(block);
         }
+        if (d->cache.ctx->tape)
+                lg__tape_done(d->cache.ctx->tape);
         const bool noted = d->id.type == LG_DEVICE_CPU && d->queue->error.code != LG_DEVICE_OK;
         if (ok && !d->queue->status) /* CPU kernels run at once, so their errors are reported at once */
                 return !noted || lg__device_wait(d);

@@ -1,6 +1,6 @@
 /* tape.c - the kernel calls of a step as a list that can be run again. */
-#include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include "tape.h"
 
 #define KERNEL(name, args)                                                                                             \
@@ -43,10 +43,20 @@ static int64_t put(lg__tape *t, const void *data, size_t bytes)
 
 static bool append(lg__tape *t, lg__tape_call call)
 {
-        if (!lg__grow(t->ctx, &t->calls, t->count, &t->room, sizeof *t->calls))
+        if (!lg__grow(t->ctx, &t->calls, t->count, &t->room, sizeof *t->calls) ||
+            (t->arena && !lg__grow(t->ctx, &t->notes, t->count, &t->note_room, sizeof *t->notes)))
                 return false;
+        if (t->arena)
+                t->notes[t->count] = (lg__tape_note){0};
         t->calls[t->count++] = call;
         return true;
+}
+
+static double clock_now(void)
+{
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, size_t bytes)
@@ -62,7 +72,34 @@ bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, s
                 if (call.updates < 0)
                         return false;
         }
-        return call.args >= 0 && append(t, call);
+        if (call.args < 0 || !append(t, call))
+                return false;
+        if (t->arena) {
+                lg__tape_note *n = &t->notes[t->count - 1];
+                t->timing = !d->api->time_mark || d->api->time_mark(d->queue, &n->from);
+                n->seconds = -clock_now();
+        }
+        return true;
+}
+
+void lg__tape_done(lg__tape *t)
+{
+        lg__tape_note *n = t->timing ? &t->notes[t->count - 1] : NULL;
+        t->timing = false;
+        if (n && n->from)
+                t->device->api->time_mark(t->device->queue, &n->to);
+        if (n)
+                n->seconds += clock_now();
+}
+
+void lg__tape_describe(lg__tape *t, lg_dtype dtype, lg_shape shape, int64_t bytes)
+{
+        for (; t->arena && t->described < t->count; t->described++) {
+                lg__tape_note *n = &t->notes[t->described];
+                n->dtype = dtype;
+                n->shape = shape;
+                n->bytes = bytes;
+        }
 }
 
 /* Takes memory that calls of the tape do not use for anything else: of the device's cache, not the arena's. Returns
@@ -94,10 +131,13 @@ bool lg__tape_upload(lg__device *d, const char *op, void *to, const void *from, 
         if (at < 0 ||
             !append(t, (lg__tape_call){.op = op, .fn = compare, .args = at, .bytes = (int64_t)bytes, .updates = -1}))
                 return false;
-        if (!t->arena)
-                return true;
-        return (a.in = keep(t, bytes)) && d->api->upload(d->queue, (void *)(uintptr_t)a.in, from, bytes) &&
-               lg__tape_add(d, op, LG__KERNEL_copy, &a, sizeof a);
+        if (t->arena) {
+                void *kept = keep(t, bytes);
+                if (!kept || !d->api->upload(d->queue, kept, from, bytes))
+                        return false;
+                a.in = kept;
+        }
+        return lg__tape_add(d, op, LG__KERNEL_copy, &a, sizeof a);
 }
 
 void lg__tape_host(lg_ctx *c, lg__host_fn *fn, void *owner, const void *data, size_t bytes)
@@ -391,6 +431,11 @@ void lg__tape_free(lg__tape *t)
         for (int64_t i = 0; i < t->count; i++)
                 if (t->calls[i].fn == change)
                         lg__storage_unref(t->calls[i].owner);
+        for (int64_t i = 0; t->device->api->time_mark && t->notes && i < t->count; i++) {
+                t->device->api->time_free(t->device->queue, t->notes[i].from);
+                t->device->api->time_free(t->device->queue, t->notes[i].to);
+        }
+        lg__free(t->ctx, t->notes, (size_t)t->note_room * sizeof *t->notes);
         lg__free(t->ctx, t->calls, (size_t)t->room * sizeof *t->calls);
         lg__free(t->ctx, t->bytes, (size_t)t->bytes_room);
         for (struct lg__tape_watch *w = t->watches, *next; w; w = next) {
@@ -427,19 +472,4 @@ void lg__tape_resume(lg__tape *t)
                 return;
         t->ctx->tape = t;
         t->device->arena = t->arena;
-}
-
-void lg__tape_print(FILE *f, const lg__tape *t)
-{
-        static const char *const names[] = {
-#define KERNEL(name, args) #name,
-#include "../../kernels/kernels.def"
-                "elementwise"};
-        fprintf(f, ", %lld kernel calls%s, %lld dials, %lld bytes of arguments, %lld of memory\n", (long long)t->count,
-                t->graph ? " captured as a graph" : "", (long long)t->dial_count, (long long)t->used,
-                (long long)(t->arena->stats.used + t->arena->stats.cached));
-        for (const lg__tape_call *call = t->calls; call < t->calls + t->count; call++)
-                if (!call->fn)
-                        fprintf(f, "  %s (%s)\n", call->op,
-                                names[call->kernel < LG__KERNEL_POINTWISE ? call->kernel : LG__KERNEL_POINTWISE]);
 }

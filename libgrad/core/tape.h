@@ -35,12 +35,24 @@ typedef struct lg__tape_call {
         int64_t updates; /* offset of the copied array of a pass over many tensors; -1: none */
 } lg__tape_call;
 
+/* What is known of a kernel call, for printing. */
+typedef struct lg__tape_note {
+        lg_dtype dtype; /* of the result of its op; 0: unknown */
+        lg_shape shape;
+        int64_t bytes;   /* of the operands and results of the op */
+        double seconds;  /* of the call in the recorded run, if kernels have run when they return */
+        void *from, *to; /* marks before and after it on other devices */
+} lg__tape_note;
+
 struct lg__tape {
         lg_ctx *ctx;
         lg__device *device;
         lg__cache *arena; /* NULL: the tape cannot run */
         lg__tape_call *calls;
         int64_t count, room;
+        lg__tape_note *notes; /* of the calls, if there is an arena */
+        int64_t note_room, described;
+        bool timing; /* the last call has begun */
         lg__tape_dial *dials; /* and their values, in the same order */
         lg_dial *values;
         int64_t dial_count, dial_room, value_room;
@@ -64,8 +76,10 @@ void lg__tape_end(lg__tape *t);
 /* Runs all calls again. Returns false with an error. */
 bool lg__tape_run(lg__tape *t);
 void lg__tape_free(lg__tape *t);
-/* Prints the memory of a tape and its calls. */
-void lg__tape_print(FILE *f, const lg__tape *t);
+/* Notes the end of the last call. */
+void lg__tape_done(lg__tape *t);
+/* Notes the result of the op that made the last calls, and the bytes of its operands and results. */
+void lg__tape_describe(lg__tape *t, lg_dtype dtype, lg_shape shape, int64_t bytes);
 /* Returns the name of the first call whose kernel or whose numbers differ in two tapes of the same step, or NULL. */
 const char *lg__tape_difference(const lg__tape *a, const lg__tape *b);
 

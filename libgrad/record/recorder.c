@@ -4,80 +4,11 @@
  * them and put on a tape. Further runs copy their inputs and run the tape. */
 #include <string.h>
 #include "core/observer.h"
-#include "core/tape.h"
 #include "graph/op.h"
 #include "nn/nn.h"
+#include "recorder.h"
 
-#define MOST_INPUTS 8
 #define OP "lg_recorder_run"
-
-/* An op of a run: its attributes, and a number made of its operands. */
-typedef struct noted {
-        const lg__op *op;
-        int64_t attributes; /* offset in the log's bytes */
-        uint64_t operands;
-} noted;
-
-/* A tensor made before the run that an op of the run uses. */
-typedef struct outer {
-        lg_tensor *tensor;
-        uint64_t serial;
-        lg__storage *storage;
-        lg__node *node; /* its leaf node, only to compare, or NULL */
-        bool firm;      /* of a module or of the program, which freeing makes another run of; not a gradient */
-} outer;
-
-/* The gradient of a leaf that the run uses, which is outers[outer].tensor. */
-typedef struct leaf {
-        int64_t outer;
-        lg__node *node;
-        bool had;        /* a gradient before the run */
-        bool kept;       /* it was the same memory before and after the run */
-        lg_tensor *grad; /* another handle of the gradient after the recorded run, or NULL */
-        lg_tensor *next; /* another one, to be given to the leaf, or NULL */
-} leaf;
-
-/* What the context is set to, which chooses kernels and what is recorded. */
-typedef struct modes {
-        int threads;
-        lg_dtype autocast;
-        bool grad, deterministic, tf32, conv_tf32;
-} modes;
-
-typedef struct recording {
-        struct recording *next;
-        int input_count;
-        lg__layout given[MOST_INPUTS]; /* dtypes and shapes of the inputs */
-        lg__device *device;
-        modes modes;
-        int64_t known;      /* the number of the recorder's leaves before the first run */
-        uint64_t graded;    /* which of these had a gradient then */
-        int64_t runs, used; /* number of runs; the recorder's count of runs at the last one */
-        noted *ops;
-        int64_t count, room, at;
-        char *bytes;
-        int64_t bytes_used, bytes_room;
-        outer *outers;
-        int64_t outer_count, outer_room;
-        leaf *leaves; /* an array of leaf_count elements, made after the first run */
-        int64_t leaf_count;
-        lg__tape noted, tape;       /* of the second run, only to compare; of the third */
-        lg_tensor *in[MOST_INPUTS]; /* the tensors that the tape reads */
-        lg_tensor *result;          /* of the tape; NULL: none */
-} recording;
-
-struct lg_recorder {
-        lg__object object;
-        lg_function *fn;
-        lg_recorder_options o;
-        recording *recordings;
-        recording *running;
-        outer *leaves; /* those of all recordings */
-        int64_t leaf_count, leaf_room;
-        int64_t runs, replays;
-        lg__observer observer;
-        uint64_t since; /* number of the last tensor or node made before the run */
-};
 
 /* ---- the log ---- */
 
@@ -204,12 +135,31 @@ static lg_recorder *recorder_of(lg__observer *o)
         return (lg_recorder *)((char *)o - offsetof(lg_recorder, observer));
 }
 
+static int64_t bytes_of(lg_tensor *const *t, int count)
+{
+        int64_t sum = 0;
+        for (int i = 0; i < count; i++)
+                sum += t[i] ? lg__shape_numel(t[i]->at.shape) * (int64_t)lg__dtype_bytes(t[i]->at.dtype) : 0;
+        return sum;
+}
+
+/* Tells the tape, if there is one, what the last op computed from so many bytes. */
+static void describe(lg__tape *tape, lg_tensor *const *out, int count, int64_t bytes)
+{
+        int i = 0;
+        while (i < count && !out[i])
+                i++;
+        if (tape && i < count)
+                lg__tape_describe(tape, out[i]->at.dtype, out[i]->at.shape, bytes + bytes_of(out, count));
+}
+
 static void op_end(lg__observer *o, const lg__call *call, bool ok)
 {
         lg_recorder *r = recorder_of(o);
         uint64_t h = 0;
         if (!ok || call->op->compose)
                 return;
+        describe(call->ctx->tape, call->out, call->out_count, bytes_of(call->in, call->in_count));
         for (int i = 0; i < call->in_count; i++)
                 h = mix(h, operand(r, call->op, call->in[i]));
         for (int i = 0; i < call->out_count; i++)
@@ -223,6 +173,7 @@ static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
         uint64_t h = 0;
         if (!ok)
                 return;
+        describe(v->ctx->tape, v->grad_in, v->in_count, bytes_of(v->in, v->in_count));
         for (int i = 0; i < v->in_count; i++)
                 h = mix(mix(h, operand(r, v->op, v->in[i])), operand(r, v->op, v->grad_in[i]));
         note(r, v->op, v->attributes, h);
@@ -316,7 +267,7 @@ static void forget(lg_recorder *r, recording *k)
                         *at = k->next;
                         break;
                 }
-        for (int i = 0; i < MOST_INPUTS; i++)
+        for (int i = 0; i < LG__RECORDED_INPUTS; i++)
                 lg__tensor_release(k->in[i]);
         for (int64_t i = 0; i < k->outer_count; i++)
                 lg__storage_unref(k->outers[i].storage);
@@ -530,7 +481,7 @@ static bool set_gradients(recording *k)
 static lg_tensor *run_observed(lg_recorder *r, recording *k, lg_list in)
 {
         lg_ctx *c = r->object.ctx;
-        lg_tensor *own[MOST_INPUTS], *y = NULL;
+        lg_tensor *own[LG__RECORDED_INPUTS], *y = NULL;
         bool ok = true;
         for (int i = 0; i < k->input_count; i++) {
                 own[i] = lg__tensor_new(c, in.items[i]->storage, &in.items[i]->at);
@@ -627,9 +578,9 @@ static bool inputs_are_good(lg_recorder *r, lg_list in)
         lg_ctx *c = r->object.ctx;
         if (!lg__list_ok(c, OP, in.count, in.items))
                 return false;
-        if (in.count < 1 || in.count > MOST_INPUTS)
+        if (in.count < 1 || in.count > LG__RECORDED_INPUTS)
                 return lg__fail(c, LG_ERR_ARGUMENT, OP ": %lld inputs; 1 to %d are possible", (long long)in.count,
-                                MOST_INPUTS);
+                                LG__RECORDED_INPUTS);
         for (int64_t i = 0; i < in.count; i++) {
                 const lg_tensor *t = in.items[i];
                 if (!t)
@@ -719,25 +670,6 @@ lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, const lg_recorder_
 int64_t lg_recorder_replays(const lg_recorder *r)
 {
         return r ? r->replays : 0;
-}
-
-bool lg_recorder_print(FILE *f, const lg_recorder *r)
-{
-        if (!f || !r)
-                return false;
-        fprintf(f, "recorder: %lld runs, %lld of recordings\n", (long long)r->runs, (long long)r->replays);
-        for (const recording *k = r->recordings; k; k = k->next) {
-                fputs("inputs", f);
-                for (int i = 0; i < k->input_count; i++)
-                        fprintf(f, "%s %s %s", i ? "," : "", lg_dtype_name(k->given[i].dtype),
-                                lg__shape_text(k->given[i].shape).s);
-                fprintf(f, ": %lld runs", (long long)k->runs);
-                if (k->tape.ctx)
-                        lg__tape_print(f, &k->tape);
-                else
-                        fputs(", not recorded yet\n", f);
-        }
-        return !ferror(f);
 }
 
 void lg_recorder_free(lg_recorder *r)
