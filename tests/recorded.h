@@ -124,6 +124,7 @@ static inline outcome run_all(const scenario *s, bool eager, int steps)
         outcome o = {.loss = calloc((size_t)steps, sizeof *o.loss)};
         run r = {.c = open_ctx(), .steps = steps};
         lg_ctx *c = r.c;
+        lg_set_deterministic(c, true); /* some convolutions add up gradients in another order each time */
         r.net = s->network ? s->network(c) : small_network(c);
         if (s->begin)
                 s->begin(&r);
