@@ -203,12 +203,6 @@ static bool uses_converted(trial *t, lg_tensor *x)
         return lg_mul(x, lg_from(t->run.c, ((int[]){t->calls}), LG_SHAPE(1), .dtype = LG_F32));
 }
 
-static bool uses_permutation(trial *t, lg_tensor *x)
-{
-        (void)x;
-        return lg_permutation(t->run.c, 100);
-}
-
 static bool uses_factor(trial *t, lg_tensor *x)
 {
         return lg_mul_scalar(x, t->calls);
@@ -254,8 +248,8 @@ static bool uses_other_order(trial *t, lg_tensor *x)
 TEST_CASE(steps_that_differ)
 {
         static bool (*const rows[])(trial * t, lg_tensor * x) = {
-                uses_fill,      uses_factor,      uses_dropout,  uses_shape,     uses_other_op,     uses_values,
-                uses_converted, uses_permutation, uses_more_ops, uses_fewer_ops, uses_other_tensor, uses_other_order,
+                uses_fill,      uses_factor,   uses_dropout,   uses_shape,        uses_other_op,    uses_values,
+                uses_converted, uses_more_ops, uses_fewer_ops, uses_other_tensor, uses_other_order,
         };
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
                 trial t = {.act = rows[i]};

@@ -222,10 +222,23 @@ const uint64_t *lg__tape_moved(lg_ctx *c)
 struct lg__tape_watch {
         struct lg__tape_watch *next;
         lg__weak object;
+        lg__holds_fn *holds; /* NULL: p is compared with the data */
         const void *p;
+        int64_t data; /* offset in the tape's bytes */
         size_t bytes;
-        char was[8];
 };
+
+static void add_watch(lg__tape *t, lg__object *o, struct lg__tape_watch watch, const void *data)
+{
+        struct lg__tape_watch *w = lg__alloc(t->ctx, sizeof *w);
+        if (!w)
+                return;
+        *w = watch;
+        w->data = put(t, data, w->bytes);
+        lg__weak_set(&w->object, o);
+        w->next = t->watches;
+        t->watches = w;
+}
 
 void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes)
 {
@@ -235,22 +248,23 @@ void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes)
         for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
                 if (w->p == p)
                         return;
-        struct lg__tape_watch *w = lg__alloc(c, sizeof *w);
-        if (!w)
-                return;
-        lg__weak_set(&w->object, o);
-        w->p = p;
-        w->bytes = bytes;
-        memcpy(w->was, p, bytes);
-        w->next = t->watches;
-        t->watches = w;
+        add_watch(t, o, (struct lg__tape_watch){.p = p, .bytes = bytes}, p);
+}
+
+void lg__tape_require(lg_ctx *c, lg__object *o, lg__holds_fn *holds, const void *data, size_t bytes)
+{
+        if (c->tape)
+                add_watch(c->tape, o, (struct lg__tape_watch){.holds = holds, .bytes = bytes}, data);
 }
 
 bool lg__tape_valid(const lg__tape *t)
 {
-        for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
-                if (!w->object.object || memcmp(w->was, w->p, w->bytes))
+        for (const struct lg__tape_watch *w = t->watches; w; w = w->next) {
+                const lg__object *o = w->object.object;
+                const void *data = t->bytes + w->data;
+                if (!o || w->data < 0 || !(w->holds ? w->holds(o, data, w->bytes) : !memcmp(data, w->p, w->bytes)))
                         return false;
+        }
         return true;
 }
 

@@ -52,7 +52,7 @@ struct lg__tape {
         int64_t count, room;
         lg__tape_note *notes; /* of the calls, if there is an arena */
         int64_t note_room, described;
-        bool timing; /* the last call has begun */
+        bool timing;          /* the last call has begun */
         lg__tape_dial *dials; /* and their values, in the same order */
         lg_dial *values;
         int64_t dial_count, dial_room, value_room;
@@ -86,6 +86,11 @@ const char *lg__tape_difference(const lg__tape *a, const lg__tape *b);
 /* Makes the tape depend on an object: it is valid while o exists and the `bytes` bytes at p, a part of it, are the
  * same. Does nothing without a tape. */
 void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes);
+/* Returns whether an object is as it was when the tape was made, which data tells. */
+typedef bool lg__holds_fn(const lg__object *o, const void *data, size_t bytes);
+/* Makes the tape depend on an object: it is valid while o exists and `holds` returns true of it and a copy of data.
+ * Does nothing without a tape. */
+void lg__tape_require(lg_ctx *c, lg__object *o, lg__holds_fn *holds, const void *data, size_t bytes);
 bool lg__tape_valid(const lg__tape *t);
 /* Adds work of the host, which the caller has done. Does nothing without a tape. */
 void lg__tape_host(lg_ctx *c, lg__host_fn *fn, void *owner, const void *data, size_t bytes);

@@ -29,7 +29,8 @@
  *
  * Runs record anew, at first running the function again, when the inputs have other shapes or dtypes; when a module
  * that the function runs was set to training or evaluation, moved or cast; when a parameter was frozen or its gradient
- * freed or made; and when lg_no_grad(), lg_autocast(), threads, determinism or TF32 are set in another way.
+ * freed or made; when parts were added to the module; and when lg_no_grad(), lg_autocast(), threads, determinism, TF32
+ * or the default device are set in another way.
  */
 #ifndef LG_RECORD_H
 #define LG_RECORD_H
@@ -52,9 +53,9 @@ typedef struct lg_recorder_options {
 /* Makes a recorder of a function. fn computes its result, a tensor or NULL, from its inputs, which it must not change,
  * and from what `user` points to. Besides ops it may call lg_backward(), lg_zero_grad(), lg_step(), the functions of
  * lg_scaler, lg_clip_grad_norm(), lg_ema_update() and lg_recompute(). Functions that read values (lg_item(), lg_read())
- * or write them (lg_write()), make modules, optimisers or other objects, use loaders, schedules or files, set rates,
- * hooks or seeds, or exchange data between processes fail inside it with LG_ERR_STATE. So does a run that keeps a
- * tensor which it has made or changes a mode of the context. All tensors are on one device. LG_ERR_ARGUMENT if fn is
+ * or write them (lg_write()), make modules, optimisers or other objects, use loaders, schedules, files or caches of keys
+ * and values, set rates, hooks or seeds, or exchange data between processes fail inside it with LG_ERR_STATE. So does a
+ * run that keeps a tensor which it has made, changes an input or changes a mode of the context. All tensors are on one device. LG_ERR_ARGUMENT if fn is
  * NULL or an option is negative. Example: lg_recorder_new(c, fn, .user = net) */
 #define lg_recorder_new(...)                                                                                           \
         LG_CALL2(lg_recorder_new_with, lg_recorder_options, lg_recorder_new_takes_c_fn, V, V, __VA_ARGS__)

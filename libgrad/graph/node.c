@@ -1,4 +1,5 @@
 /* node.c - nodes of the graph: creation, release, leaves, accumulated gradients, hooks, and public functions. */
+#include "core/observer.h"
 #include "core/tape.h"
 #include "graph/op.h"
 
@@ -218,8 +219,16 @@ bool lg_is_leaf(const lg_tensor *t)
         return alive(t) && (!t->node || !t->node->op);
 }
 
+void lg__leaf_used(const lg_tensor *t, bool read)
+{
+        if (t->ctx->run && t->node && !t->node->op)
+                LG__NOTIFY(t->ctx, leaf, (lg_tensor *)(uintptr_t)t, read);
+}
+
 lg_tensor *lg_grad_of(const lg_tensor *t)
 {
+        if (alive(t))
+                lg__leaf_used(t, true);
         return alive(t) && t->node && t->node->grads ? t->node->grads[t->output] : NULL;
 }
 
@@ -227,6 +236,7 @@ bool lg_clear_grad(lg_tensor *t)
 {
         if (!lg__check(t, "lg_clear_grad", "t") || !lg__may_end(t->ctx, "lg_clear_grad"))
                 return false;
+        lg__leaf_used(t, false);
         if (t->node)
                 lg__node_clear_grad(t->node, t->output);
         return true;

@@ -167,6 +167,7 @@ bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_parallel_opt
         if (!p)
                 return false;
         m->parallel = &p->watcher;
+        m->changes++;
         if (lg_group_size(g) == 1)
                 return true;
         const lg__collective last = {.kind = LG__BARRIER, .name = "the end of the parameters"};

@@ -132,8 +132,10 @@ bool lg_sync_batch_norm(lg_module *m, lg_group *g)
             !lg__group_ready(m->object.ctx, g, "lg_sync_batch_norm"))
                 return false;
         for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))
-                if (inner->forward_epilogue == batch_norm)
+                if (inner->forward_epilogue == batch_norm) {
                         ((batch *)inner->user)->group = lg_group_size(g) > 1 ? g->id : 0;
+                        inner->changes++;
+                }
         return true;
 }
 

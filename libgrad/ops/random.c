@@ -158,7 +158,7 @@ static void shuffle(int64_t *order, int64_t n, lg_random_state state)
 lg_tensor *lg_permutation_with(lg_ctx *c, int64_t n, const lg_create_options *options)
 {
         lg_create_options o;
-        if (!lg__take(c, "lg_permutation", options, &o, sizeof o))
+        if (!lg__take(c, "lg_permutation", options, &o, sizeof o) || !lg__unrecorded(c, "lg_permutation"))
                 return NULL;
         if (n < 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_permutation: n is %lld, below 0", (long long)n);

@@ -120,6 +120,37 @@ static void count_update(void *owner, const void *data, size_t bytes)
         ((lg_ema *)owner)->updates++;
 }
 
+/* Returns whether the averages are where they were: data has that of each, after whether the update was not the first,
+ * which copies. */
+static bool stands(const lg__object *o, const void *data, size_t bytes)
+{
+        const lg_ema *e = (const lg_ema *)o;
+        const void *const *memory = data;
+        const bool later = *memory++ != NULL;
+        bool same = later == (e->updates > 0) && bytes == (size_t)(e->count + 1) * sizeof *memory;
+        for (int64_t i = 0; i < e->count && same; i++)
+                same = lg__data(e->entries[i].average) == memory[i];
+        return same;
+}
+
+/* Lets runs of a tape count the update. Returns false with an error. */
+static bool note_update(lg_ema *e)
+{
+        lg_ctx *c = e->object.ctx;
+        const size_t bytes = (size_t)(e->count + 1) * sizeof(void *);
+        const void **memory = c->tape ? lg__alloc(c, bytes) : NULL;
+        if (!memory)
+                return !c->tape;
+        memory[0] = e->updates ? e : NULL;
+        for (int64_t i = 0; i < e->count; i++)
+                memory[i + 1] = lg__data(e->entries[i].average);
+        lg__tape_require(c, &e->object, stands, memory, bytes);
+        lg__tape_watch(c, &e->object, &e->swapped, sizeof e->swapped);
+        lg__tape_host(c, count_update, e, NULL, 0);
+        lg__free(c, memory, bytes);
+        return !c->error;
+}
+
 bool lg_ema_update(lg_ema *e)
 {
         if (!ready(e, "lg_ema_update"))
@@ -135,11 +166,9 @@ bool lg_ema_update(lg_ema *e)
                 lg_scope_end(c, scope);
         }
         lg_set_grad_mode(c, recording);
-        if (!ok)
+        if (!ok || !note_update(e))
                 return false;
         count_update(e, NULL, 0);
-        lg__tape_host(c, count_update, e, NULL, 0);
-        lg__tape_watch(c, &e->object, &e->swapped, sizeof e->swapped);
         return true;
 }
 

@@ -21,6 +21,12 @@ lg_tensor *lg__adam_direction(lg__computation *k, int first, lg__adam_numbers a,
         return lg_div(lg_div(m, correction(k, a.beta1)), lg_add_scalar(root, a.eps));
 }
 
+lg_tensor *lg__times_rate(const lg__computation *k, lg_tensor *x, double factor)
+{
+        lg_tensor *rate = factor == 1 ? k->lr : lg_mul_scalar(k->lr, factor);
+        return lg_mul(x, lg_cast(rate, k->param->at.dtype));
+}
+
 static bool compute(lg__computation *k)
 {
         const lg_lamb_options *o = k->opt->options;
@@ -30,7 +36,7 @@ static bool compute(lg__computation *k)
         u = lg_add(u, lg_mul_scalar(k->param, g->weight_decay));
         lg_tensor *p_norm = lg_norm(k->param), *u_norm = lg_norm(u), *some = lg_gt_scalar(lg_mul(p_norm, u_norm), 0);
         lg_tensor *ratio = lg_where(some, lg_div(p_norm, u_norm), lg_ones_like(u_norm));
-        return (k->change = lg_mul(u, lg_mul_scalar(ratio, g->lr))) != NULL;
+        return (k->change = lg_mul(u, lg__times_rate(k, ratio, 1))) != NULL;
 }
 
 static const lg__rule rule = {.name = "lg_lamb",

@@ -43,14 +43,14 @@ static bool compute(lg__computation *k)
         const lg__group *g = k->group;
         if (k->param->at.shape.ndim != 2) {
                 const lg__adam_numbers a = {o->beta1, o->beta2, o->adamw_eps};
-                k->change = lg_mul_scalar(lg__adam_direction(k, AVERAGES, a, o->maximize), g->lr);
+                k->change = lg__times_rate(k, lg__adam_direction(k, AVERAGES, a, o->maximize), 1);
                 return k->change != NULL;
         }
         lg_tensor *grad = o->maximize ? lg_neg(k->grad) : k->grad;
         lg_tensor *b = lg_lerp_scalar(k->state[BUFFER], grad, 1 - g->momentum);
         k->next[BUFFER] = b;
         lg_tensor *x = orthogonal(o, o->no_nesterov ? b : lg_lerp_scalar(grad, b, g->momentum));
-        return (k->change = lg_mul_scalar(x, g->lr * adjusted(o, k->param->at.shape))) != NULL;
+        return (k->change = lg__times_rate(k, x, adjusted(o, k->param->at.shape))) != NULL;
 }
 
 static const lg__rule rule = {.name = "lg_muon",

@@ -25,6 +25,8 @@ typedef struct lg__slot {
         lg_tensor *values, *grad; /* param and its gradient, dense, in one layout, in lg_step(); grad NULL: no update */
         int64_t leader;           /* in lg_step(): the first slot that the same kernel call updates; -1: none yet */
         lg_tensor *change, *next[LG__STATES]; /* in lg_step(), of a rule with `compute`: its results */
+        uint64_t run;                         /* the last recorded run in which it was updated */
+        bool stale;                           /* its master was not the parameter's, before the step */
 } lg__slot;
 
 /* The hyperparameters of a group of parameters; schedules change some. */
@@ -59,7 +61,7 @@ typedef struct lg__computation {
         lg_tensor *param, *grad;   /* values of the parameter, and the gradient */
         lg_tensor *const *state;   /* the states before the step, zeros at first */
         lg_dtype dtype;            /* of the parameter */
-        lg_tensor *step;           /* 1, 2, ..., 0-d, f64, on the parameter's device */
+        lg_tensor *step, *lr;      /* 1, 2, ...; the rate: 0-d, f64, on the parameter's device */
         lg_tensor **next, *change; /* results: the states after the step, and what is subtracted from the parameter */
 } lg__computation;
 
@@ -67,6 +69,8 @@ typedef struct lg__computation {
 typedef struct lg__adam_numbers {
         double beta1, beta2, eps;
 } lg__adam_numbers;
+/* Returns x times the rate times a factor. NULL: an error. */
+lg_tensor *lg__times_rate(const lg__computation *k, lg_tensor *x, double factor);
 /* Returns the update of Adam, by ops, without its rate; its states are `first` and the next one. NULL: an error. */
 lg_tensor *lg__adam_direction(lg__computation *k, int first, lg__adam_numbers a, bool maximize);
 

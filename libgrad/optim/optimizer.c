@@ -1,6 +1,7 @@
 /* optimizer.c - common functions of optimisers: parameter groups, lg_zero_grad(), learning rates. */
 #include <string.h>
 #include "core/observer.h"
+#include "core/tape.h"
 #include "optim.h"
 
 /* ---- creation and destruction ---- */
@@ -237,8 +238,10 @@ bool lg_zero_grad(lg_optimizer *opt)
         opt->running++; /* a gradient may be imported memory, whose release function is user code */
         for (int64_t i = 0; i < opt->count; i++) {
                 lg_tensor *p = opt->slots[i].param;
-                if (p->live == LG__LIVE && p->serial == opt->slots[i].serial && p->node && !p->node->op)
-                        lg__node_clear_grad(p->node, p->output);
+                if (p->live != LG__LIVE || p->serial != opt->slots[i].serial || !p->node || p->node->op)
+                        continue;
+                lg__leaf_used(p, false);
+                lg__node_clear_grad(p->node, p->output);
         }
         opt->running--;
         lg__span_end(opt->object.ctx, &span);
@@ -252,9 +255,21 @@ int lg_param_group_count(const lg_optimizer *opt)
         return opt ? opt->group_count : 0;
 }
 
+static bool has_rate(const lg__object *o, const void *data, size_t bytes)
+{
+        const lg_optimizer *opt = (const lg_optimizer *)o;
+        const double *was = data;
+        (void)bytes;
+        return opt->groups[(int)was[1]].lr == was[0];
+}
+
 double lg_param_group_lr(const lg_optimizer *opt, int group)
 {
-        return opt && group >= 0 && group < opt->group_count ? opt->groups[group].lr : NAN;
+        if (!opt || group < 0 || group >= opt->group_count)
+                return NAN;
+        const double rate[] = {opt->groups[group].lr, group};
+        lg__tape_require(opt->object.ctx, (lg__object *)(uintptr_t)&opt->object, has_rate, rate, sizeof rate);
+        return *rate;
 }
 
 bool lg_set_param_group_lr(lg_optimizer *opt, int group, double lr)

@@ -119,21 +119,34 @@ static lg_tensor *changed(lg_tensor *master, lg_tensor *p)
         return lg_where(same, master, lg_cast(p, LG_F32));
 }
 
-static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
+static bool is_stale(const lg_optimizer *opt, const lg__slot *s)
 {
-        lg_tensor *p = s->param, *master = NULL;
-        if (!lg__slot_has_master(opt, s))
-                return true;
-        if (s->master && s->of == p->storage && s->version == p->storage->version)
-                return true;
-        const lg__layout at = layout_of(p, LG_F32);
-        if (!s->master)
-                master = lg__clone_values(p, p->storage->device->id, LG_F32);
-        else if (prepare_buffer(s, &s->master, &at, 0))
-                master = changed(s->master, lg_detach(p));
-        if (!master || !(master = laid(master, &at)))
+        const lg__storage *of = s->param->storage;
+        return lg__slot_has_master(opt, s) && !(s->master && s->of == of && s->version == of->version);
+}
+
+static bool make_master(lg__slot *s, const lg__layout *at)
+{
+        const lg_tensor *p = s->param;
+        lg_tensor *master = lg__clone_values(p, p->storage->device->id, LG_F32);
+        if (!master || !(master = laid(master, at)))
                 return false;
         lg__tensor_hold(&s->master, master);
+        return true;
+}
+
+/* An old master keeps its memory. */
+static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
+{
+        lg_tensor *p = s->param, *master;
+        s->stale = is_stale(opt, s);
+        if (!s->stale)
+                return true;
+        const lg__layout at = layout_of(p, LG_F32);
+        if (!s->master ? !make_master(s, &at)
+                       : !prepare_buffer(s, &s->master, &at, 0) || !(master = changed(s->master, lg_detach(p))) ||
+                                 !lg__copy_values(s->master, master, "lg_step"))
+                return false;
         s->of = p->storage;
         s->version = p->storage->version;
         return true;
@@ -168,23 +181,28 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
 
 /* ---- updates by ops ---- */
 
-static void write_number(void *owner, int64_t index, int64_t ahead, double *value)
+/* Writes the number of a slot's update, and its rate. */
+static void write_numbers(void *owner, int64_t index, int64_t ahead, double *value)
 {
+        const lg_optimizer *opt = owner;
         memset(value, 0, LG_STEP_INPUTS * sizeof *value);
-        *value = (double)(((lg_optimizer *)owner)->slots[index].step + 1 + ahead);
+        value[0] = (double)(opt->slots[index].step + 1 + ahead);
+        value[1] = opt->groups[opt->slots[index].group].lr;
 }
 
-/* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
-static lg_tensor *number_of_step(lg_optimizer *opt, const lg__slot *s)
+/* Stores the number of the slot's update, and its rate, both 0-d, f64. Returns false with an error. */
+static bool read_numbers(lg_optimizer *opt, const lg__slot *s, lg_tensor **ret_step, lg_tensor **ret_lr)
 {
         lg__device *d = s->param->storage->device;
         lg_tensor *n = lg__tensor_empty(opt->object.ctx, d->id, LG_F64, LG_SHAPE(LG_STEP_INPUTS));
-        double *to = n ? lg__dial(d, "lg_step", lg__data(n), write_number, opt, s - opt->slots) : NULL;
+        double *to = n ? lg__dial(d, "lg_step", lg__data(n), write_numbers, opt, s - opt->slots) : NULL;
         if (!to)
-                return NULL;
+                return false;
         n->storage->data = (char *)to; /* a tape's memory, or n's own */
+        *ret_lr = lg_select(n, 0, 1);
         n = lg_select(n, 0, 0);
-        return s->skipped ? lg_sub(n, lg_cast(s->skipped, LG_F64)) : n;
+        *ret_step = s->skipped ? lg_sub(n, lg_cast(s->skipped, LG_F64)) : n;
+        return *ret_step && *ret_lr;
 }
 
 /* Computes the update of a slot by the rule's ops, without recording and without autocast. */
@@ -202,9 +220,8 @@ static bool compute(lg_optimizer *opt, lg__slot *s)
                              .grad = lg_cast(s->grad, dtype),
                              .state = s->state,
                              .dtype = s->param->at.dtype,
-                             .step = number_of_step(opt, s),
                              .next = s->next};
-        bool ok = k.param && k.grad && k.step && opt->rule->compute(&k) && !c->error;
+        bool ok = k.param && k.grad && read_numbers(opt, s, &k.step, &k.lr) && opt->rule->compute(&k) && !c->error;
         const lg__layout at = layout_of(s->param, dtype);
         ok = ok && (s->change = laid(k.change, &at));
         for (int i = 0; i < LG__STATES && ok; i++) {
@@ -378,20 +395,72 @@ static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const 
         return true;
 }
 
+/* What a tape with a step of a slot depends on: slots that were updated together still have the same step, all memory
+ * is where it was, and numbers of its group that are no dials are the same. */
+typedef struct footing {
+        int64_t slot, leader;
+        bool first, stale; /* it was the first step of the run, with such a master */
+        const void *memory[LG__STATES + 2];
+        double numbers[4];
+} footing;
+
+static footing footing_of(const lg_optimizer *opt, int64_t i, int64_t leader)
+{
+        const lg__slot *s = &opt->slots[i];
+        const lg__group *g = &opt->groups[s->group];
+        footing f;
+        memset(&f, 0, sizeof f);
+        f.slot = i;
+        f.leader = leader;
+        for (int k = 0; k < LG__STATES; k++)
+                f.memory[k] = s->state[k] ? lg__data(s->state[k]) : NULL;
+        f.memory[LG__STATES] = s->master ? lg__data(s->master) : NULL;
+        f.memory[LG__STATES + 1] = s->skipped ? lg__data(s->skipped) : NULL;
+        if (opt->rule->compute)
+                memcpy(f.numbers, (const double[]){g->momentum, g->beta2, g->eps, g->weight_decay}, sizeof f.numbers);
+        return f;
+}
+
+static bool stands(const lg__object *o, const void *data, size_t bytes)
+{
+        const lg_optimizer *opt = (const lg_optimizer *)o;
+        const footing *f = data, *end = f + bytes / sizeof *f;
+        for (; f < end; f++) {
+                const lg__slot *s = &opt->slots[f->slot];
+                if (s->param->live != LG__LIVE || s->param->serial != s->serial ||
+                    s->step != opt->slots[f->leader].step || (f->first && f->stale != is_stale(opt, s)))
+                        return false;
+                const footing now = footing_of(opt, f->slot, f->leader);
+                if (memcmp(now.memory, f->memory, sizeof now.memory) ||
+                    memcmp(now.numbers, f->numbers, sizeof now.numbers))
+                        return false;
+        }
+        return true;
+}
+
 /* Lets runs of a tape count the step. */
 static bool note_step(lg_optimizer *opt)
 {
         lg_ctx *c = opt->object.ctx;
-        const size_t bytes = (size_t)opt->count * sizeof(int64_t);
-        int64_t *numbers = c->tape ? lg__alloc(c, bytes) : NULL, n = 0;
-        if (!numbers)
+        const size_t bytes = (size_t)opt->count * (sizeof(int64_t) + sizeof(footing));
+        footing *footings = c->tape ? lg__alloc(c, bytes) : NULL;
+        if (!footings)
                 return !c->tape;
-        for (int64_t i = 0; i < opt->count; i++)
-                if (opt->slots[i].leader >= 0)
-                        numbers[n++] = i;
+        int64_t *numbers = (int64_t *)(void *)(footings + opt->count), n = 0;
+        for (int64_t i = 0; i < opt->count; i++) {
+                lg__slot *s = &opt->slots[i];
+                if (s->leader < 0)
+                        continue;
+                footings[n] = footing_of(opt, i, s->leader);
+                footings[n].first = s->run != c->run;
+                footings[n].stale = s->stale;
+                s->run = c->run;
+                numbers[n++] = i;
+        }
         lg__tape_watch(c, &opt->object, &opt->count, sizeof opt->count);
+        lg__tape_require(c, &opt->object, stands, footings, (size_t)n * sizeof *footings);
         lg__tape_host(c, count_step, opt, numbers, (size_t)n * sizeof *numbers);
-        lg__free(c, numbers, bytes);
+        lg__free(c, footings, bytes);
         return !c->error;
 }
 

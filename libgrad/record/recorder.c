@@ -28,7 +28,7 @@ static bool note_outer(recording *k, lg_ctx *c, lg_tensor *t, bool firm, const c
                 return lg__fail(c, LG_ERR_STATE,
                                 OP ": a tensor that %s uses has a hook (lg_hook), which a recorded step cannot call",
                                 name);
-        k->outers[k->outer_count++] = (outer){t, t->serial, lg__storage_ref(t->storage), t->node, firm};
+        k->outers[k->outer_count++] = (outer){t, t->serial, lg__storage_ref(t->storage), t->node, firm, false};
         return true;
 }
 
@@ -179,30 +179,47 @@ static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
         note(r, v->op, v->attributes, h);
 }
 
+static bool has_gradient(const lg_tensor *t)
+{
+        return t->node && t->node->grads && t->node->grads[0];
+}
+
+/* Returns whether the tensor is not freed. */
+static bool lives(const outer *o)
+{
+        return o->tensor->live == LG__LIVE && o->tensor->serial == o->serial;
+}
+
+static void leaf_used(lg__observer *o, lg_tensor *t, bool read)
+{
+        lg_recorder *r = recorder_of(o);
+        recording *k = r->running;
+        if (!t->serial || t->serial > r->since || !note_outer(k, r->object.ctx, t, true, "the function"))
+                return;
+        if (read && has_gradient(t) && t->node->grads[0]->storage->run != r->object.ctx->run)
+                for (int64_t i = 0; i < k->outer_count; i++)
+                        k->outers[i].read = k->outers[i].read || k->outers[i].tensor == t;
+}
+
 static void enter(lg__observer *o, const lg__frame *f)
 {
         (void)o;
         if (f->module)
-                lg__tape_watch(f->module->object.ctx, &f->module->object, &f->module->training,
-                               sizeof f->module->training);
+                lg__module_seen(f->module);
 }
 
 /* ---- recordings ---- */
 
 static modes modes_of(const lg_ctx *c)
 {
-        return (modes){c->threads, c->autocast, c->recording, c->deterministic, c->tf32, c->conv_tf32};
+        return (modes){c->threads,       c->autocast, c->default_device, c->recording,
+                       c->deterministic, c->tf32,     c->conv_tf32};
 }
 
 static bool same_modes(modes a, modes b)
 {
-        return a.threads == b.threads && a.autocast == b.autocast && a.grad == b.grad &&
-               a.deterministic == b.deterministic && a.tf32 == b.tf32 && a.conv_tf32 == b.conv_tf32;
-}
-
-static bool has_gradient(const lg_tensor *t)
-{
-        return t->node && t->node->grads && t->node->grads[0];
+        return a.threads == b.threads && a.autocast == b.autocast && lg_device_equal(a.device, b.device) &&
+               a.grad == b.grad && a.deterministic == b.deterministic && a.tf32 == b.tf32 && a.conv_tf32 == b.conv_tf32;
 }
 
 /* Returns a number made of which of the recorder's first `count` leaves have a gradient. */
@@ -211,7 +228,7 @@ static uint64_t graded(const lg_recorder *r, int64_t count)
         uint64_t h = 0;
         for (int64_t i = 0; i < count; i++) {
                 const outer *o = &r->leaves[i];
-                h = mix(h, o->tensor->live == LG__LIVE && o->tensor->serial == o->serial && has_gradient(o->tensor));
+                h = mix(h, lives(o) && has_gradient(o->tensor));
         }
         return h;
 }
@@ -221,6 +238,8 @@ static bool leaf_is_same(const recording *k, const leaf *l)
 {
         const lg_tensor *t = k->outers[l->outer].tensor;
         if (t->node != l->node || t->node->hooks || has_gradient(t) != l->had)
+                return false;
+        if (k->runs > 2 && k->outers[l->outer].read && !l->kept) /* each run reads other memory */
                 return false;
         return !l->kept || !l->grad || t->node->grads[0]->storage == l->grad->storage;
 }
@@ -238,8 +257,7 @@ static bool fits(const lg_recorder *r, const recording *k, lg_list in)
         }
         for (int64_t i = 0; i < k->outer_count && k->runs; i++) {
                 const outer *o = &k->outers[i];
-                const bool lives = o->tensor->live == LG__LIVE && o->tensor->serial == o->serial;
-                if (lives ? o->tensor->storage != o->storage || o->tensor->node != o->node : o->firm)
+                if (lives(o) ? o->tensor->storage != o->storage || o->tensor->node != o->node : o->firm)
                         return false;
         }
         if (k->runs == 1)
@@ -259,6 +277,18 @@ static recording *find(const lg_recorder *r, lg_list in)
         return best;
 }
 
+static void forget_leaves(lg_ctx *c, recording *k)
+{
+        for (int64_t i = 0; i < k->leaf_count; i++) {
+                lg__tensor_release(k->leaves[i].grad);
+                lg__tensor_release(k->leaves[i].next);
+                lg__node_unref(k->leaves[i].node);
+        }
+        lg__free(c, k->leaves, (size_t)k->leaf_room * sizeof *k->leaves);
+        k->leaves = NULL;
+        k->leaf_count = k->leaf_room = 0;
+}
+
 static void forget(lg_recorder *r, recording *k)
 {
         lg_ctx *c = r->object.ctx;
@@ -271,17 +301,12 @@ static void forget(lg_recorder *r, recording *k)
                 lg__tensor_release(k->in[i]);
         for (int64_t i = 0; i < k->outer_count; i++)
                 lg__storage_unref(k->outers[i].storage);
-        for (int64_t i = 0; i < k->leaf_count; i++) {
-                lg__tensor_release(k->leaves[i].grad);
-                lg__tensor_release(k->leaves[i].next);
-                lg__node_unref(k->leaves[i].node);
-        }
+        forget_leaves(c, k);
         lg__tensor_release(k->result);
         lg__tape_free(&k->noted);
         lg__tape_free(&k->tape);
         lg__free(c, k->ops, (size_t)k->room * sizeof *k->ops);
         lg__free(c, k->bytes, (size_t)k->bytes_room);
-        lg__free(c, k->leaves, (size_t)k->leaf_count * sizeof *k->leaves);
         lg__free(c, k->outers, (size_t)k->outer_room * sizeof *k->outers);
         lg__free(c, k, sizeof *k);
 }
@@ -337,6 +362,15 @@ static bool keeps_nothing(lg_ctx *c, const lg_tensor *result)
         return ok;
 }
 
+/* Returns a number made of how often inputs were changed in place. */
+static uint64_t versions_of(lg_list in)
+{
+        uint64_t h = 0;
+        for (int64_t i = 0; i < in.count; i++)
+                h = mix(h, in.items[i]->storage->version);
+        return h;
+}
+
 /* Runs the function in a scope. Returns its result, detached, in the scope around; NULL: none, or an error. */
 static lg_tensor *call(lg_recorder *r, lg_list in)
 {
@@ -344,6 +378,7 @@ static lg_tensor *call(lg_recorder *r, lg_list in)
         const char *unread = c->unread;
         const modes were = modes_of(c);
         const lg__scope *outer = c->scope;
+        const uint64_t versions = versions_of(in);
         uint32_t mine = 0;
         lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
@@ -357,9 +392,10 @@ static lg_tensor *call(lg_recorder *r, lg_list in)
         lg__scope_leave(c, scope, outer, &y, y != NULL, &mine);
         if (!same_modes(modes_of(c), were))
                 lg__fail(c, LG_ERR_STATE,
-                         OP ": the function sets the mode of gradients, autocast, determinism, threads or TF32 and "
-                            "does not "
-                            "restore it");
+                         OP ": the function sets the mode of gradients, autocast, determinism, threads or TF32, or the "
+                            "default device, and does not restore it");
+        if (versions_of(in) != versions)
+                lg__fail(c, LG_ERR_STATE, OP ": the function changes an input in place; let it change a copy");
         lg_tensor *result = y && !c->error ? lg_detach(y) : NULL;
         if (mine)
                 lg__tensor_release(y);
@@ -398,18 +434,25 @@ static bool know_leaf(lg_recorder *r, const outer *o)
         return true;
 }
 
-/* Lists the leaves that the first run used. */
+static lg__node *leaf_of(const outer *o)
+{
+        return lives(o) ? o->tensor->node : NULL;
+}
+
+/* Lists the leaves that the runs before used. */
 static bool list_leaves(lg_recorder *r, recording *k)
 {
         lg_ctx *c = r->object.ctx;
         int64_t n = 0;
+        forget_leaves(c, k);
         for (int64_t i = 0; i < k->outer_count; i++)
-                n += k->outers[i].tensor->node != NULL;
+                n += leaf_of(&k->outers[i]) != NULL;
         k->leaves = lg__alloc(c, (size_t)n * sizeof *k->leaves);
         if (!k->leaves)
                 return false;
+        k->leaf_room = n;
         for (int64_t i = 0; i < k->outer_count; i++) {
-                lg__node *node = k->outers[i].tensor->node;
+                lg__node *node = leaf_of(&k->outers[i]);
                 if (!node)
                         continue;
                 if (!know_leaf(r, &k->outers[i]))
@@ -530,7 +573,7 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
         lg__tape *tape = k->runs == 0 ? NULL : k->runs == 1 ? &k->noted : &k->tape;
         if (k->runs == 2 && !make_inputs(k, in))
                 return NULL;
-        if (k->runs == 1 && !list_leaves(r, k))
+        if (k->runs && !list_leaves(r, k))
                 return NULL;
         note_gradients_before(k);
         lg__drop_casts(c);
@@ -663,7 +706,7 @@ lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, const lg_recorder_
         r->fn = fn;
         r->o = o;
         r->o.max_recordings = o.max_recordings ? o.max_recordings : 8;
-        r->observer = (lg__observer){.op_end = op_end, .fused_end = fused_end, .enter = enter};
+        r->observer = (lg__observer){.op_end = op_end, .fused_end = fused_end, .enter = enter, .leaf = leaf_used};
         return r;
 }
 

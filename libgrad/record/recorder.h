@@ -23,6 +23,7 @@ typedef struct outer {
         lg__storage *storage;
         lg__node *node; /* its leaf node, only to compare, or NULL */
         bool firm;      /* of a module or of the program, which freeing makes another run of; not a gradient */
+        bool read;      /* the run reads a gradient that it had before */
 } outer;
 
 /* The gradient of a leaf that the run uses, which is outers[outer].tensor. */
@@ -39,6 +40,7 @@ typedef struct leaf {
 typedef struct modes {
         int threads;
         lg_dtype autocast;
+        lg_device device; /* of new tensors */
         bool grad, deterministic, tf32, conv_tf32;
 } modes;
 
@@ -57,11 +59,11 @@ typedef struct recording {
         int64_t bytes_used, bytes_room;
         outer *outers;
         int64_t outer_count, outer_room;
-        leaf *leaves; /* an array of leaf_count elements, made after the first run */
-        int64_t leaf_count;
-        lg__tape noted, tape;       /* of the second run, only to compare; of the third */
+        leaf *leaves; /* made after the first run, and again after the second */
+        int64_t leaf_count, leaf_room;
+        lg__tape noted, tape;               /* of the second run, only to compare; of the third */
         lg_tensor *in[LG__RECORDED_INPUTS]; /* the tensors that the tape reads */
-        lg_tensor *result;          /* of the tape; NULL: none */
+        lg_tensor *result;                  /* of the tape; NULL: none */
 } recording;
 
 struct lg_recorder {
