@@ -52,7 +52,7 @@ struct lg__tape {
         int64_t count, room;
         lg__tape_note *notes; /* of the calls, if there is an arena */
         int64_t note_room, described;
-        bool timing; /* the last call has begun */
+        bool timing;          /* the last call has begun */
         lg__tape_dial *dials; /* and their values, in the same order */
         lg_dial *values;
         int64_t dial_count, dial_room, value_room;
