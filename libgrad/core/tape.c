@@ -75,22 +75,15 @@ bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, s
         }
         if (call.args < 0 || !append(t, call))
                 return false;
-        if (t->arena) {
-                lg__tape_note *n = &t->notes[t->count - 1];
-                t->timing = !d->api->time_mark || d->api->time_mark(d->queue, &n->from);
-                n->seconds = -clock_now();
-        }
+        t->timing = t->arena && d->api->time_mark && d->api->time_mark(d->queue, &t->notes[t->count - 1].from);
         return true;
 }
 
 void lg__tape_done(lg__tape *t)
 {
-        lg__tape_note *n = t->timing ? &t->notes[t->count - 1] : NULL;
+        if (t->timing)
+                t->device->api->time_mark(t->device->queue, &t->notes[t->count - 1].to);
         t->timing = false;
-        if (n && n->from)
-                t->device->api->time_mark(t->device->queue, &n->to);
-        if (n)
-                n->seconds += clock_now();
 }
 
 void lg__tape_describe(lg__tape *t, lg_dtype dtype, lg_shape shape, int64_t bytes)
@@ -396,25 +389,32 @@ static void work(const lg__tape *t, const lg__tape_call *call)
         call->fn(call->owner, t->bytes + call->args, (size_t)call->bytes);
 }
 
-/* Runs the calls, and the work of the host if `works`. Returns the failed call, or NULL. */
+/* Runs the calls, the first time with a clock, and the work of the host if `works`. Returns the failed call, or NULL.
+ */
 static const lg__tape_call *run_calls(lg__tape *t, bool works)
 {
         lg_queue *q = t->device->queue;
         const lg_kernels *kernels = t->device->api->kernels;
         void *(*const workspace)(lg_queue *, size_t) = q->workspace;
         const lg__tape_call *call = t->calls, *end = call + t->count;
+        const bool timed = works && !t->timed;
         bool ok = true;
         t->next_scratch = 0;
         q->workspace = same_scratch;
         for (; call < end && ok; call++) {
                 const void *args = t->bytes + call->args;
+                if (timed)
+                        t->notes[call - t->calls].seconds = -clock_now();
                 if (!call->fn)
                         ok = call->kernel < LG__KERNEL_POINTWISE
                                      ? runs[call->kernel](q, args)
                                      : kernels->pointwise[call->kernel - LG__KERNEL_POINTWISE](q, args);
                 else if (works)
                         work(t, call);
+                if (timed)
+                        t->notes[call - t->calls].seconds += clock_now();
         }
+        t->timed = t->timed || works;
         q->workspace = workspace;
         return ok ? NULL : call - 1;
 }
