@@ -171,7 +171,7 @@ TEST_CASE(changes_between_runs)
                 {"weights written", .between = write_weights},
                 {"modes", .between = turn_modes, .ordinary = 9},
                 {"gradients cleared", .between = clear_gradients, .ordinary = 4},
-                {"two recorders", .recorders = 2},
+                {"two recorders", .every = 2},
         };
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
                 assert_recorded(&rows[i], 40);

@@ -44,8 +44,7 @@ typedef struct lg_recorder lg_recorder;
 typedef struct lg_recorder_options {
         LG_OPTIONS_HEAD
         void *user LG_DEFAULT;           /* passed to fn; default NULL */
-        int max_recordings LG_DEFAULT;   /* the maximum number of recordings, of which the least recently used one is
-                                            freed;   default 8 */
+        int max_recordings LG_DEFAULT;   /* most recordings, of which the least recently used one is freed; default 8 */
         bool eager LG_DEFAULT;           /* run fn every time; default false */
         int64_t verify_every LG_DEFAULT; /* run fn in every n-th run instead of the recording, and compare; default 0:
                                             never */
@@ -53,10 +52,11 @@ typedef struct lg_recorder_options {
 /* Makes a recorder of a function. fn computes its result, a tensor or NULL, from its inputs, which it must not change,
  * and from what `user` points to. Besides ops it may call lg_backward(), lg_zero_grad(), lg_step(), the functions of
  * lg_scaler, lg_clip_grad_norm(), lg_ema_update() and lg_recompute(). Functions that read values (lg_item(), lg_read())
- * or write them (lg_write()), make modules, optimisers or other objects, use loaders, schedules, files or caches of keys
- * and values, set rates, hooks or seeds, or exchange data between processes fail inside it with LG_ERR_STATE. So does a
- * run that keeps a tensor which it has made, changes an input or changes a mode of the context. All tensors are on one device. LG_ERR_ARGUMENT if fn is
- * NULL or an option is negative. Example: lg_recorder_new(c, fn, .user = net) */
+ * or write them (lg_write()), make modules, optimisers or other objects, use loaders, schedules, files or caches of
+ * keys and values, set rates, hooks or seeds, or exchange data between processes fail inside it with LG_ERR_STATE. So
+ * does a run that keeps a tensor which it has made, changes an input or changes a mode of the context. All tensors are
+ * on one device. LG_ERR_ARGUMENT if fn is NULL or an option is negative. Example: lg_recorder_new(c, fn, .user = net)
+ */
 #define lg_recorder_new(...)                                                                                           \
         LG_CALL2(lg_recorder_new_with, lg_recorder_options, lg_recorder_new_takes_c_fn, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, const lg_recorder_options *options);
@@ -78,7 +78,8 @@ LG_API lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_tensor *const *inputs)
 LG_API int64_t lg_recorder_replays(const lg_recorder *r);
 
 /* Prints the recordings to f: for each, the shapes of its inputs, how often it ran, its memory, and its kernel calls
- * with the functions that made them. Returns false if an argument is NULL or f could not be written.
+ * with the functions that made them, results, the bytes that their ops read and write, and times in microseconds (of
+ * the list's first run; on CUDA of the third run). Returns false if an argument is NULL or f could not be written.
  * Example: lg_recorder_print(stdout, r) */
 LG_API bool lg_recorder_print(FILE *f, const lg_recorder *r);
 

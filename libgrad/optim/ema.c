@@ -120,11 +120,11 @@ static void count_update(void *owner, const void *data, size_t bytes)
         ((lg_ema *)owner)->updates++;
 }
 
-/* Returns whether the averages are where they were: data has that of each, after whether the update was not the first,
+/* Returns whether the averages are where they were, data, and whether it is still so that the update is the first,
  * which copies. */
-static bool stands(const lg__object *o, const void *data, size_t bytes)
+static bool stands(void *owner, const void *data, size_t bytes)
 {
-        const lg_ema *e = (const lg_ema *)o;
+        const lg_ema *e = owner;
         const void *const *memory = data;
         const bool later = *memory++ != NULL;
         bool same = later == (e->updates > 0) && bytes == (size_t)(e->count + 1) * sizeof *memory;
@@ -144,7 +144,7 @@ static bool note_update(lg_ema *e)
         memory[0] = e->updates ? e : NULL;
         for (int64_t i = 0; i < e->count; i++)
                 memory[i + 1] = lg__data(e->entries[i].average);
-        lg__tape_require(c, &e->object, stands, memory, bytes);
+        lg__tape_check(c, &e->object, stands, memory, bytes, NULL);
         lg__tape_watch(c, &e->object, &e->swapped, sizeof e->swapped);
         lg__tape_host(c, count_update, e, NULL, 0);
         lg__free(c, memory, bytes);

@@ -255,9 +255,9 @@ int lg_param_group_count(const lg_optimizer *opt)
         return opt ? opt->group_count : 0;
 }
 
-static bool has_rate(const lg__object *o, const void *data, size_t bytes)
+static bool has_rate(void *owner, const void *data, size_t bytes)
 {
-        const lg_optimizer *opt = (const lg_optimizer *)o;
+        const lg_optimizer *opt = owner;
         const double *was = data;
         (void)bytes;
         return opt->groups[(int)was[1]].lr == was[0];
@@ -268,7 +268,7 @@ double lg_param_group_lr(const lg_optimizer *opt, int group)
         if (!opt || group < 0 || group >= opt->group_count)
                 return NAN;
         const double rate[] = {opt->groups[group].lr, group};
-        lg__tape_require(opt->object.ctx, (lg__object *)(uintptr_t)&opt->object, has_rate, rate, sizeof rate);
+        lg__tape_check(opt->object.ctx, (lg__object *)(uintptr_t)&opt->object, has_rate, rate, sizeof rate, NULL);
         return *rate;
 }
 

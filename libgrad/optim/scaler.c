@@ -107,9 +107,9 @@ static bool may_go_on(const lg_scaler *s, const char *op)
 }
 
 /* Returns whether the scale is where it was. */
-static bool stands(const lg__object *o, const void *data, size_t bytes)
+static bool stands(void *owner, const void *data, size_t bytes)
 {
-        const lg_scaler *s = (const lg_scaler *)o;
+        const lg_scaler *s = owner;
         const void *const now[] = {lg__data(s->scale), lg__data(s->steps)};
         return !memcmp(now, data, bytes);
 }
@@ -119,7 +119,7 @@ static void watch(lg_scaler *s)
 {
         lg_ctx *c = s->object.ctx;
         const void *const now[] = {lg__data(s->scale), lg__data(s->steps)};
-        lg__tape_require(c, &s->object, stands, now, sizeof now);
+        lg__tape_check(c, &s->object, stands, now, sizeof now, NULL);
         lg__tape_watch(c, &s->object, &s->growth, sizeof s->growth);
         lg__tape_watch(c, &s->object, &s->backoff, sizeof s->backoff);
         lg__tape_watch(c, &s->object, &s->interval, sizeof s->interval);

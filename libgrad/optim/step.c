@@ -119,37 +119,35 @@ static lg_tensor *changed(lg_tensor *master, lg_tensor *p)
         return lg_where(same, master, lg_cast(p, LG_F32));
 }
 
-static bool is_stale(const lg_optimizer *opt, const lg__slot *s)
+/* Gives the master the values of its parameter. A master that there is keeps its memory. */
+static bool set_master(lg__slot *s)
 {
-        const lg__storage *of = s->param->storage;
-        return lg__slot_has_master(opt, s) && !(s->master && s->of == of && s->version == of->version);
-}
-
-static bool make_master(lg__slot *s, const lg__layout *at)
-{
-        const lg_tensor *p = s->param;
-        lg_tensor *master = lg__clone_values(p, p->storage->device->id, LG_F32);
-        if (!master || !(master = laid(master, at)))
-                return false;
-        lg__tensor_hold(&s->master, master);
-        return true;
-}
-
-/* An old master keeps its memory. */
-static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
-{
-        lg_tensor *p = s->param, *master;
-        s->stale = is_stale(opt, s);
-        if (!s->stale)
-                return true;
+        lg_tensor *p = s->param, *master = NULL;
         const lg__layout at = layout_of(p, LG_F32);
-        if (!s->master ? !make_master(s, &at)
-                       : !prepare_buffer(s, &s->master, &at, 0) || !(master = changed(s->master, lg_detach(p))) ||
-                                 !lg__copy_values(s->master, master, "lg_step"))
+        if (!s->master)
+                master = lg__clone_values(p, p->storage->device->id, LG_F32);
+        else if (prepare_buffer(s, &s->master, &at, 0))
+                master = changed(s->master, lg_detach(p));
+        if (!master || !(master = laid(master, &at)) || (s->master && !lg__copy_values(s->master, master, "lg_step")))
                 return false;
+        if (!s->master)
+                lg__tensor_hold(&s->master, master);
         s->of = p->storage;
         s->version = p->storage->version;
         return true;
+}
+
+static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
+{
+        const lg_tensor *p = s->param;
+        if (!lg__slot_has_master(opt, s) || (s->master && s->of == p->storage && s->version == p->storage->version))
+                return true;
+        if (lg__tape_changes(p->ctx->tape, p->storage)) /* in each run */
+                return set_master(s);
+        lg__tape *tape = lg__tape_pause(p->ctx);
+        const bool ok = set_master(s);
+        lg__tape_resume(tape);
+        return ok;
 }
 
 /* Does all work for slot i that can run out of memory, before a parameter changes. Moved states keep their values. */
@@ -181,28 +179,32 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
 
 /* ---- updates by ops ---- */
 
-/* Writes the number of a slot's update, and its rate. */
 static void write_numbers(void *owner, int64_t index, int64_t ahead, double *value)
 {
         const lg_optimizer *opt = owner;
+        const lg__slot *s = &opt->slots[index];
         memset(value, 0, LG_STEP_INPUTS * sizeof *value);
-        value[0] = (double)(opt->slots[index].step + 1 + ahead);
-        value[1] = opt->groups[opt->slots[index].group].lr;
+        opt->rule->numbers(opt, s, value);
+        value[LG__STEP] = (double)(s->step + 1 + ahead);
 }
 
-/* Stores the number of the slot's update, and its rate, both 0-d, f64. Returns false with an error. */
-static bool read_numbers(lg_optimizer *opt, const lg__slot *s, lg_tensor **ret_step, lg_tensor **ret_lr)
+/* Returns the numbers of the slot's update, f64; NULL: an error. */
+static lg_tensor *numbers_of(lg_optimizer *opt, const lg__slot *s)
 {
         lg__device *d = s->param->storage->device;
         lg_tensor *n = lg__tensor_empty(opt->object.ctx, d->id, LG_F64, LG_SHAPE(LG_STEP_INPUTS));
         double *to = n ? lg__dial(d, "lg_step", lg__data(n), write_numbers, opt, s - opt->slots) : NULL;
         if (!to)
-                return false;
+                return NULL;
         n->storage->data = (char *)to; /* a tape's memory, or n's own */
-        *ret_lr = lg_select(n, 0, 1);
-        n = lg_select(n, 0, 0);
-        *ret_step = s->skipped ? lg_sub(n, lg_cast(s->skipped, LG_F64)) : n;
-        return *ret_step && *ret_lr;
+        return n;
+}
+
+/* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
+static lg_tensor *number_of_step(const lg__slot *s, lg_tensor *numbers)
+{
+        lg_tensor *n = lg_select(numbers, 0, LG__STEP);
+        return s->skipped ? lg_sub(n, lg_cast(s->skipped, LG_F64)) : n;
 }
 
 /* Computes the update of a slot by the rule's ops, without recording and without autocast. */
@@ -214,14 +216,18 @@ static bool compute(lg_optimizer *opt, lg__slot *s)
                 return true;
         const bool recording = lg_set_grad_mode(c, false);
         const lg_dtype region = lg_set_autocast_mode(c, LG_DTYPE_NONE);
+        lg_tensor *numbers = numbers_of(opt, s);
         lg__computation k = {.opt = opt,
                              .group = &opt->groups[s->group],
                              .param = lg__slot_has_master(opt, s) ? s->master : lg_cast(s->values, dtype),
                              .grad = lg_cast(s->grad, dtype),
                              .state = s->state,
                              .dtype = s->param->at.dtype,
+                             .step = number_of_step(s, numbers),
+                             .exact = numbers,
+                             .number = lg_cast(numbers, dtype),
                              .next = s->next};
-        bool ok = k.param && k.grad && read_numbers(opt, s, &k.step, &k.lr) && opt->rule->compute(&k) && !c->error;
+        bool ok = k.param && k.grad && k.step && opt->rule->compute(&k) && !c->error;
         const lg__layout at = layout_of(s->param, dtype);
         ok = ok && (s->change = laid(k.change, &at));
         for (int i = 0; i < LG__STATES && ok; i++) {
@@ -395,72 +401,79 @@ static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const 
         return true;
 }
 
-/* What a tape with a step of a slot depends on: slots that were updated together still have the same step, all memory
- * is where it was, and numbers of its group that are no dials are the same. */
-typedef struct footing {
+/* A slot that a tape updates, and what the tape has as addresses and constants. */
+typedef struct use {
         int64_t slot, leader;
-        bool first, stale; /* it was the first step of the run, with such a master */
         const void *memory[LG__STATES + 2];
-        double numbers[4];
-} footing;
+        double eps;
+} use;
 
-static footing footing_of(const lg_optimizer *opt, int64_t i, int64_t leader)
+static use use_of(const lg_optimizer *opt, int64_t slot, int64_t leader)
 {
-        const lg__slot *s = &opt->slots[i];
-        const lg__group *g = &opt->groups[s->group];
-        footing f;
-        memset(&f, 0, sizeof f);
-        f.slot = i;
-        f.leader = leader;
+        const lg__slot *s = &opt->slots[slot];
+        use u = {.slot = slot, .leader = leader, .eps = opt->rule->compute ? opt->groups[s->group].eps : 0};
         for (int k = 0; k < LG__STATES; k++)
-                f.memory[k] = s->state[k] ? lg__data(s->state[k]) : NULL;
-        f.memory[LG__STATES] = s->master ? lg__data(s->master) : NULL;
-        f.memory[LG__STATES + 1] = s->skipped ? lg__data(s->skipped) : NULL;
-        if (opt->rule->compute)
-                memcpy(f.numbers, (const double[]){g->momentum, g->beta2, g->eps, g->weight_decay}, sizeof f.numbers);
-        return f;
+                u.memory[k] = s->state[k] ? lg__data(s->state[k]) : NULL;
+        u.memory[LG__STATES] = s->master ? lg__data(s->master) : NULL;
+        u.memory[LG__STATES + 1] = s->skipped ? lg__data(s->skipped) : NULL;
+        return u;
 }
 
-static bool stands(const lg__object *o, const void *data, size_t bytes)
+/* Returns whether a step would use the same memory and update the same slots together: a load may change both. */
+static bool is_used(void *owner, const void *data, size_t bytes)
 {
-        const lg_optimizer *opt = (const lg_optimizer *)o;
-        const footing *f = data, *end = f + bytes / sizeof *f;
-        for (; f < end; f++) {
-                const lg__slot *s = &opt->slots[f->slot];
-                if (s->param->live != LG__LIVE || s->param->serial != s->serial ||
-                    s->step != opt->slots[f->leader].step || (f->first && f->stale != is_stale(opt, s)))
+        const lg_optimizer *opt = owner;
+        for (const use *u = data, *end = u + bytes / sizeof *u; u < end; u++) {
+                if (u->slot >= opt->count || opt->slots[u->slot].step != opt->slots[u->leader].step)
                         return false;
-                const footing now = footing_of(opt, f->slot, f->leader);
-                if (memcmp(now.memory, f->memory, sizeof now.memory) ||
-                    memcmp(now.numbers, f->numbers, sizeof now.numbers))
+                const use now = use_of(opt, u->slot, u->leader);
+                if (memcmp(&now, u, sizeof now) != 0)
                         return false;
         }
         return true;
 }
 
-/* Lets runs of a tape count the step. */
+static bool has_masters(const lg_optimizer *opt)
+{
+        bool some = false;
+        for (int64_t i = 0; i < opt->count; i++)
+                some = some || opt->slots[i].master;
+        return some;
+}
+
+/* Updates masters of parameters that the program has changed. */
+static bool prepare_masters(void *owner)
+{
+        lg_optimizer *opt = owner;
+        lg_scope scope = lg_scope_begin(opt->object.ctx);
+        bool ok = scope.id != 0;
+        for (int64_t i = 0; i < opt->count && ok; i++)
+                ok = !opt->slots[i].master ||
+                     (lg__slot_lives(opt, i, "lg_step") && prepare_master(opt, &opt->slots[i]));
+        lg_scope_end(opt->object.ctx, scope);
+        return ok;
+}
+
+/* Lets runs of a tape count the step, and watch what it depends on. */
 static bool note_step(lg_optimizer *opt)
 {
         lg_ctx *c = opt->object.ctx;
-        const size_t bytes = (size_t)opt->count * (sizeof(int64_t) + sizeof(footing));
-        footing *footings = c->tape ? lg__alloc(c, bytes) : NULL;
-        if (!footings)
-                return !c->tape;
-        int64_t *numbers = (int64_t *)(void *)(footings + opt->count), n = 0;
-        for (int64_t i = 0; i < opt->count; i++) {
-                lg__slot *s = &opt->slots[i];
-                if (s->leader < 0)
-                        continue;
-                footings[n] = footing_of(opt, i, s->leader);
-                footings[n].first = s->run != c->run;
-                footings[n].stale = s->stale;
-                s->run = c->run;
-                numbers[n++] = i;
+        const size_t room = (size_t)opt->count;
+        int64_t n = 0, *numbers = c->tape ? lg__alloc(c, room * sizeof *numbers) : NULL;
+        use *uses = numbers ? lg__alloc(c, room * sizeof *uses) : NULL;
+        for (int64_t i = 0; i < opt->count && uses; i++)
+                if (opt->slots[i].leader >= 0) {
+                        numbers[n] = i;
+                        uses[n++] = use_of(opt, i, opt->slots[i].leader);
+                }
+        if (uses) {
+                lg__tape_watch(c, &opt->object, &opt->count, sizeof opt->count);
+                lg__tape_check(c, &opt->object, is_used, uses, (size_t)n * sizeof *uses,
+                               has_masters(opt) ? prepare_masters : NULL);
+                lg__tape_host(c, count_step, opt, numbers, (size_t)n * sizeof *numbers);
         }
-        lg__tape_watch(c, &opt->object, &opt->count, sizeof opt->count);
-        lg__tape_require(c, &opt->object, stands, footings, (size_t)n * sizeof *footings);
-        lg__tape_host(c, count_step, opt, numbers, (size_t)n * sizeof *numbers);
-        lg__free(c, footings, bytes);
+        lg__free(c, numbers, numbers ? room * sizeof *numbers : 0);
+        lg__free(c, uses, uses ? room * sizeof *uses : 0);
         return !c->error;
 }
 

@@ -66,7 +66,7 @@ static void time_of(const lg__tape *t, const lg__tape_note *n, char *text, size_
 {
         double seconds = n->seconds;
         const bool known =
-                !n->from || (n->to && t->device->api->time_between(t->device->queue, n->from, n->to, &seconds));
+                seconds > 0 || (n->to && t->device->api->time_between(t->device->queue, n->from, n->to, &seconds));
         snprintf(text, size, known ? "%.1f" : "-", seconds * 1e6);
 }
 
