@@ -257,13 +257,26 @@ static recording *find(const lg_recorder *r, lg_list in)
         return best;
 }
 
-/* Returns false if no further run can use the recording: what it depends on was freed or replaced. */
-static bool lasts(const recording *k)
+/* Returns how many references to a storage recordings have as to that of a tensor. */
+static int64_t holders(const lg_recorder *r, const lg__storage *s)
+{
+        int64_t n = 0;
+        for (const recording *k = r->recordings; k; k = k->next)
+                for (int64_t i = 0; i < k->outer_count; i++)
+                        n += k->outers[i].storage == s;
+        return n;
+}
+
+/* Returns false if no further run can use the recording: what it depends on was freed or replaced. The storage of a
+ * tensor may come back, as those that lg_ema_swap() swaps do, unless only recordings have it. */
+static bool lasts(const lg_recorder *r, const recording *k)
 {
         for (int64_t i = 0; i < k->outer_count && k->runs; i++) {
                 const outer *o = &k->outers[i];
                 const bool lives = o->tensor->live == LG__LIVE && o->tensor->serial == o->serial;
                 if (lives ? o->node && o->tensor->node != o->node : o->firm)
+                        return false;
+                if (lives && o->tensor->storage != o->storage && o->storage->refs <= holders(r, o->storage))
                         return false;
         }
         return lg__tape_lasts(k->runs < 3 ? &k->noted : &k->tape);
@@ -307,7 +320,7 @@ static recording *begin(lg_recorder *r, lg_list in)
                 return NULL;
         for (recording *other = r->recordings, *next; other; other = next) {
                 next = other->next;
-                if (!lasts(other))
+                if (!lasts(r, other))
                         forget(r, other);
         }
         oldest = r->recordings;
