@@ -7,7 +7,7 @@
 typedef struct run {
         lg_ctx *c;
         lg_module *net;
-        lg_optimizer *opt;
+        lg_optimizer *opt, *other; /* other: another one, or NULL */
         lg_scheduler *schedule;
         lg_scaler *scaler;
         lg_ema *average;
@@ -100,6 +100,8 @@ static inline lg_checkpoint *checkpoint_of(run *r)
         lg_checkpoint_add(k, "model", r->net);
         if (r->opt)
                 lg_checkpoint_add(k, "optimizer", r->opt);
+        if (r->other)
+                lg_checkpoint_add(k, "other", r->other);
         if (r->schedule)
                 lg_checkpoint_add(k, "schedule", r->schedule);
         if (r->scaler)

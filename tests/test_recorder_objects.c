@@ -147,7 +147,7 @@ TEST_CASE(gradients)
                 {"clipped always", .network = two_networks, .step = clip_all, .between = always_add_second},
                 {"read", .step = norm_of_gradient, .between = new_gradients},
                 {"step", .step = clip_and_step, .between = new_gradients},
-                {"previous one", .step = previous_gradient, .ordinary = 24},
+                {"previous one", .step = previous_gradient},
         };
         CHECK_ROWS(rows);
 }

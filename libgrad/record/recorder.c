@@ -237,8 +237,6 @@ static uint64_t graded(const lg_recorder *r, int64_t count)
 static bool leaf_is_same(const recording *k, const leaf *l)
 {
         const lg_tensor *t = k->outers[l->outer].tensor;
-        if (k->runs > 2 && k->outers[l->outer].read && !l->kept) /* each run reads other memory */
-                return false;
         return t->node == l->node && !t->node->hooks && has_gradient(t) == l->had;
 }
 
@@ -275,12 +273,25 @@ static recording *find(const lg_recorder *r, lg_list in)
         return best;
 }
 
-/* Returns false if no further run can use the recording: what it depends on was freed or replaced. */
-static bool lasts(const recording *k)
+/* Returns how many references to a storage recordings have as to that of a tensor. */
+static int64_t holders(const lg_recorder *r, const lg__storage *s)
+{
+        int64_t n = 0;
+        for (const recording *k = r->recordings; k; k = k->next)
+                for (int64_t i = 0; i < k->outer_count; i++)
+                        n += k->outers[i].storage == s;
+        return n;
+}
+
+/* Returns false if no further run can use the recording: what it depends on was freed or replaced. The storage of a
+ * tensor may come back, as those that lg_ema_swap() swaps do, unless only recordings have it. */
+static bool lasts(const lg_recorder *r, const recording *k)
 {
         for (int64_t i = 0; i < k->outer_count && k->runs; i++) {
                 const outer *o = &k->outers[i];
                 if (lives(o) ? o->node && o->tensor->node != o->node : o->firm)
+                        return false;
+                if (lives(o) && o->tensor->storage != o->storage && o->storage->refs <= holders(r, o->storage))
                         return false;
         }
         return lg__tape_lasts(k->runs < 3 ? &k->noted : &k->tape);
@@ -289,6 +300,7 @@ static bool lasts(const recording *k)
 static void forget_leaves(lg_ctx *c, recording *k)
 {
         for (int64_t i = 0; i < k->leaf_count; i++) {
+                lg__tensor_release(k->leaves[i].before);
                 lg__tensor_release(k->leaves[i].grad);
                 lg__tensor_release(k->leaves[i].next);
                 lg__node_unref(k->leaves[i].node);
@@ -331,7 +343,7 @@ static recording *begin(lg_recorder *r, lg_list in)
                 return NULL;
         for (recording *other = r->recordings, *next; other; other = next) {
                 next = other->next;
-                if (!lasts(other))
+                if (!lasts(r, other))
                         forget(r, other);
         }
         oldest = r->recordings;
@@ -485,8 +497,8 @@ static void note_gradients_before(recording *k)
                 leaf *l = &k->leaves[i];
                 const lg_tensor *t = k->outers[l->outer].tensor;
                 l->had = has_gradient(t);
-                lg__tensor_release(l->grad);
-                l->grad = l->had ? lg__alias_of(t->node->grads[0]) : NULL;
+                lg__tensor_release(l->before);
+                l->before = l->had ? lg__alias_of(t->node->grads[0]) : NULL;
         }
 }
 
@@ -494,11 +506,13 @@ static void note_gradients_after(recording *k)
 {
         for (int64_t i = 0; i < k->leaf_count; i++) {
                 leaf *l = &k->leaves[i];
-                const lg_tensor *t = k->outers[l->outer].tensor;
-                lg_tensor *now = has_gradient(t) ? lg__alias_of(t->node->grads[0]) : NULL;
-                l->kept = l->grad && now && l->grad->storage == now->storage;
-                lg__tensor_release(l->grad);
-                l->grad = now;
+                const outer *o = &k->outers[l->outer];
+                l->grad = has_gradient(o->tensor) ? lg__alias_of(o->tensor->node->grads[0]) : NULL;
+                const bool kept = l->before && l->grad && l->before->storage == l->grad->storage;
+                if (kept || o->read)
+                        continue;
+                lg__tensor_release(l->before);
+                l->before = NULL;
         }
 }
 
@@ -519,12 +533,13 @@ static bool prepare_gradients(recording *k)
         return true;
 }
 
-/* Copies gradients to which the tape adds, but which other runs have made, to where it expects them. */
+/* Copies gradients that the tape reads, but that other runs have made, to where it expects them. */
 static bool copy_gradients(const recording *k)
 {
         for (int64_t i = 0; i < k->leaf_count; i++) {
                 const leaf *l = &k->leaves[i];
-                if (l->kept && has_other_gradient(l) && !lg__copy_values(l->grad, l->node->grads[0], OP))
+                const lg_tensor *now = l->before ? l->node->grads[0] : NULL;
+                if (now && now->storage != l->before->storage && !lg__copy_values(l->before, now, OP))
                         return false;
         }
         return true;

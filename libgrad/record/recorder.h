@@ -30,10 +30,10 @@ typedef struct outer {
 typedef struct leaf {
         int64_t outer;
         lg__node *node;
-        bool had;        /* a gradient before the run */
-        bool kept;       /* it was the same memory before and after the run */
-        lg_tensor *grad; /* another handle of the gradient after the recorded run, or NULL */
-        lg_tensor *next; /* another one, to be given to the leaf, or NULL */
+        bool had;          /* a gradient before the run */
+        lg_tensor *before; /* another handle of the gradient before the recorded run, if that reads it; or NULL */
+        lg_tensor *grad;   /* another one of that after it, or NULL */
+        lg_tensor *next;   /* another one, to be given to the leaf, or NULL */
 } leaf;
 
 /* What the context is set to, which chooses kernels and what is recorded. */
