@@ -129,7 +129,8 @@ bool lg__norm_is_shared(const lg_module *m)
 bool lg_sync_batch_norm(lg_module *m, lg_group *g)
 {
         if (!m || !lg__object_lasts(&m->object, "lg_sync_batch_norm") ||
-            !lg__group_ready(m->object.ctx, g, "lg_sync_batch_norm"))
+            !lg__group_ready(m->object.ctx, g, "lg_sync_batch_norm") ||
+            !lg__unrecorded(m->object.ctx, "lg_sync_batch_norm"))
                 return false;
         for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))
                 if (inner->forward_epilogue == batch_norm)
