@@ -74,22 +74,15 @@ bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, s
         }
         if (call.args < 0 || !append(t, call))
                 return false;
-        if (t->arena) {
-                lg__tape_note *n = &t->notes[t->count - 1];
-                t->timing = !d->api->time_mark || d->api->time_mark(d->queue, &n->from);
-                n->seconds = -clock_now();
-        }
+        t->timing = t->arena && d->api->time_mark && d->api->time_mark(d->queue, &t->notes[t->count - 1].from);
         return true;
 }
 
 void lg__tape_done(lg__tape *t)
 {
-        lg__tape_note *n = t->timing ? &t->notes[t->count - 1] : NULL;
+        if (t->timing)
+                t->device->api->time_mark(t->device->queue, &t->notes[t->count - 1].to);
         t->timing = false;
-        if (n && n->from)
-                t->device->api->time_mark(t->device->queue, &n->to);
-        if (n)
-                n->seconds += clock_now();
 }
 
 void lg__tape_describe(lg__tape *t, lg_dtype dtype, lg_shape shape, int64_t bytes)
@@ -405,17 +398,21 @@ static bool exchange(lg__tape *t, lg__tape_call *call)
                            : links->wait(t->device->queue, call->link, t->calls[call->ticket].ticket);
 }
 
-/* Runs the calls from `first` to before `end`, and the work of the host if `works`. Returns the failed call, or NULL. */
+/* Runs the calls from `first` to before `end`, the first time with a clock, and the work of the host if `works`.
+ * Returns the failed call, or NULL. */
 static const lg__tape_call *run_calls(lg__tape *t, int64_t first, int64_t end, bool works)
 {
         lg_queue *q = t->device->queue;
         const lg_kernels *kernels = t->device->api->kernels;
         void *(*const workspace)(lg_queue *, size_t) = q->workspace;
+        const bool timed = works && !t->timed;
         bool ok = true;
         q->workspace = same_scratch;
         for (; first < end && ok; first++) {
                 lg__tape_call *call = &t->calls[first];
                 const void *args = t->bytes + call->args;
+                if (timed)
+                        t->notes[first].seconds = -clock_now();
                 if (call->link)
                         ok = exchange(t, call);
                 else if (!call->fn)
@@ -424,15 +421,18 @@ static const lg__tape_call *run_calls(lg__tape *t, int64_t first, int64_t end, b
                                      : kernels->pointwise[call->kernel - LG__KERNEL_POINTWISE](q, args);
                 else if (works)
                         work(t, call);
+                if (timed)
+                        t->notes[first].seconds += clock_now();
         }
+        t->timed = t->timed || works;
         q->workspace = workspace;
         return ok ? NULL : &t->calls[first - 1];
 }
 
 /* ---- graphs ---- */
 
-/* Returns where the graph of the kernel calls before call i is, or of the last ones if there is no such call; NULL: call
- * i is not one that ends a graph. */
+/* Returns where the graph of the kernel calls before call i is, or of the last ones if there is no such call; NULL:
+ * call i is not one that ends a graph. */
 static void **graph_before(lg__tape *t, int64_t i)
 {
         return i == t->count ? &t->graph : t->calls[i].link ? &t->calls[i].graph : NULL;

@@ -44,8 +44,8 @@ typedef struct lg__tape_note {
         lg_dtype dtype; /* of the result of its op; 0: unknown */
         lg_shape shape;
         int64_t bytes;   /* of the operands and results of the op */
-        double seconds;  /* of the call in the recorded run, if kernels have run when they return */
-        void *from, *to; /* marks before and after it on other devices */
+        double seconds;  /* that it took when the tape first ran, if kernels have run when they return */
+        void *from, *to; /* marks before and after it in the recorded run on other devices */
 } lg__tape_note;
 
 struct lg__tape {
@@ -56,7 +56,7 @@ struct lg__tape {
         int64_t count, room;
         lg__tape_note *notes; /* of the calls, if there is an arena */
         int64_t note_room, described;
-        bool timing; /* the last call has begun */
+        bool timing, timed;   /* the last call has a mark and needs another; the calls were timed */
         lg__tape_dial *dials; /* and their values, in the same order */
         lg_dial *values;
         int64_t dial_count, dial_room, value_room;
@@ -69,7 +69,7 @@ struct lg__tape {
         uint64_t rank_seed, draws;
         const char *refused; /* why the calls cannot be run again, or NULL */
         struct lg__tape_watch *watches;
-        void *graph;           /* the kernel calls after the last call of a link, captured; NULL: none */
+        void *graph;          /* the kernel calls after the last call of a link, captured; NULL: none */
         bool tried, captured; /* capturing was tried, with success */
 };
 

@@ -1,4 +1,5 @@
-/* print.c - lg_recorder_print(): the kernel calls of recordings, with the shapes, bytes and times of the recorded run. */
+/* print.c - lg_recorder_print(): the kernel calls of recordings, with the shapes, bytes and times of the recorded run.
+ */
 #include <string.h>
 #include "recorder.h"
 
@@ -70,8 +71,8 @@ static void describe(const lg__tape *t, const lg__tape_call *call, char *text, s
 static void time_of(const lg__tape *t, const lg__tape_note *n, char *text, size_t size)
 {
         double seconds = n->seconds;
-        const bool known = n->from ? n->to && t->device->api->time_between(t->device->queue, n->from, n->to, &seconds)
-                                   : seconds != 0;
+        const bool known =
+                seconds > 0 || (n->to && t->device->api->time_between(t->device->queue, n->from, n->to, &seconds));
         snprintf(text, size, known ? "%.1f" : "-", seconds * 1e6);
 }
 
@@ -109,8 +110,8 @@ static void print_tape(FILE *f, const lg__tape *t)
                         continue;
                 describe(t, call, result, sizeof result, &bytes);
                 time_of(t, &t->notes[i], time, sizeof time);
-                fprintf(f, "  %-28s %-20s %-32s %12lld %10s\n", call->op, call->link ? "exchange" : kernels[call->kernel], result,
-                        (long long)bytes, time);
+                fprintf(f, "  %-28s %-20s %-32s %12lld %10s\n", call->op,
+                        call->link ? "exchange" : kernels[call->kernel], result, (long long)bytes, time);
         }
 }
 
@@ -132,4 +133,3 @@ bool lg_recorder_print(FILE *f, const lg_recorder *r)
         }
         return !ferror(f);
 }
-

@@ -191,8 +191,7 @@ static void enter(lg__observer *o, const lg__frame *f)
 
 static modes modes_of(const lg_ctx *c)
 {
-        return (modes){c->threads, c->autocast, c->recording, c->deterministic, c->tf32, c->conv_tf32,
-                       c->watchers};
+        return (modes){c->threads, c->autocast, c->recording, c->deterministic, c->tf32, c->conv_tf32, c->watchers};
 }
 
 static bool same_modes(modes a, modes b)
@@ -536,6 +535,8 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
                 return NULL;
         note_gradients_before(k);
         lg__drop_casts(c);
+        if (k->runs == 2) /* the memory of the runs before is not needed beside the tape's */
+                lg__cache_empty(&k->device->cache);
         begin_run(r, k);
         lg_tensor *y = NULL;
         if (!tape || lg__tape_begin(tape, c, k->device, k->runs == 2))
@@ -546,6 +547,7 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
         if (c->error || k->runs < 2)
                 return c->error ? NULL : copied(y);
         note_gradients_after(k);
+        lg__cache_empty(&k->device->cache); /* of the gradients before */
         k->result = y ? lg__tensor_own(lg_detach(y)) : NULL;
         if (k->tape.refused)
                 return lg__fail(c, LG_ERR_STATE, OP ": the function cannot be recorded: %s", k->tape.refused);

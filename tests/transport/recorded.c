@@ -1,9 +1,8 @@
-/* recorded.c - recorded steps of several ranks: recorded KIND, run by mpirun with LIBGRAD_MPI, or alone. Prints "held" if
- * all did, else what did not. On the device that LG_TEST_DEVICE names. KIND:
- *   right    recordings give the bits of the function: of ranks whose GPUs exchange data by NCCL, or of one rank
- *   host     what goes through the memory of the host is refused
- *   weights  so are weights of the ranks
- *   closed   all close the group between the runs;  leaves  only the last rank does;  stalls  its NCCL does not go on
+/* recorded.c - recorded steps of several ranks: recorded KIND, run by mpirun with LIBGRAD_MPI, or alone. Prints "held"
+ * if all did, else what did not. On the device that LG_TEST_DEVICE names. KIND: right    recordings give the bits of
+ * the function: of ranks whose GPUs exchange data by NCCL, or of one rank host     what goes through the memory of the
+ * host is refused weights  so are weights of the ranks closed   all close the group between the runs;  leaves  only the
+ * last rank does;  stalls  its NCCL does not go on
  */
 #include <math.h>
 #include <stdlib.h>
@@ -230,7 +229,8 @@ static bool refused(lg_function *fn, training *t, const char *first, const char 
         const bool ran = lg_recorder_run(r, batch(0)) != NULL;
         const bool said = lg_error(c) && strstr(lg_error(c), first) && strstr(lg_error(c), second);
         if (ran || !said || lg_error_code_of(c) != LG_ERR_STATE)
-                fprintf(stderr, "rank %d: not refused as %s: %s\n", rank, first, lg_error(c) ? lg_error(c) : "no error");
+                fprintf(stderr, "rank %d: not refused as %s: %s\n", rank, first,
+                        lg_error(c) ? lg_error(c) : "no error");
         lg_clear_error(c);
         lg_recorder_free(r);
         return !ran && said;
