@@ -45,6 +45,7 @@ static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
                                          .residual = separate ? NULL : plus,
                                          .relu = epilogue.relu && !separate};
         lg_tensor *w = tensor(m, "weight"), *b = tensor(m, "bias"), *y;
+        lg__tape_watch(m->object.ctx, &m->object, &k->group, sizeof k->group);
         if (!k->group || !m->training)
                 y = lg_batch_norm_with(x, w, b, &o);
         else if (x->at.shape.size[1] == k->channels)

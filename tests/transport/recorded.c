@@ -108,25 +108,39 @@ static void switch_mode(training *t, int i)
                 lg_set_sync_mode(t->net, i % 20 == 0);
 }
 
+static void switch_parallel(training *t, int i)
+{
+        if (i == 10)
+                CHECK(lg_data_parallel(t->net, g));
+}
+
+static void switch_norm(training *t, int i)
+{
+        if (i == 10)
+                CHECK(lg_sync_batch_norm(t->net, g));
+}
+
 typedef struct scenario {
         const char *name;
         lg_module *(*network)(void);
         lg_function *step;
         void (*between)(training *t, int i);
         int ordinary;  /* runs that use no recording */
-        int exchanges; /* in the first recording */
+        int exchanges; /* in the recording, at least; 0: there are several */
         bool alone;    /* no module is data-parallel */
         int verify_every;
 } scenario;
 static const scenario scenarios[] = {
         {"plain", plain, step, NULL, 3, 4, false, 0},
         {"verified", plain, step, NULL, 3 + 6, 4, false, 4},
-        {"buffers", with_buffers, step, NULL, 3, 5, false, 0},
-        {"synchronised", synchronised, step, NULL, 3, 7, false, 0},
+        {"buffers", with_buffers, step, NULL, 3, 6, false, 0},
+        {"synchronised", synchronised, step, NULL, 3, 8, false, 0},
         {"accumulated", plain, accumulate, NULL, 3, 3, false, 0},
         {"scaled", plain, scale, NULL, 3, 3, false, 0},
-        {"collectives", plain, exchange, NULL, 3, 0, true, 0},
+        {"collectives", plain, exchange, NULL, 3, 13, true, 0},
         {"modes", plain, step, switch_mode, 6, 0, false, 0},
+        {"parallel later", plain, step, switch_parallel, 6, 0, true, 0},
+        {"synchronised later", with_buffers, step, switch_norm, 6, 0, false, 0},
 };
 
 static training new_training(const scenario *s)
@@ -171,7 +185,7 @@ static int printed(const lg_recorder *r, const char *words)
         text[fread(text, 1, sizeof text - 1, f)] = 0;
         fclose(f);
         const char *at = strstr(text, words);
-        while (at && at > text && at[-1] != ' ')
+        while (at && at > text && at[-1] >= '0' && at[-1] <= '9')
                 at--;
         return at ? atoi(at) : 0;
 }
@@ -198,12 +212,8 @@ static void train(const scenario *s, bool eager, outcome *o)
         CHECK(lg_each_tensor(t.net, read_tensor, o));
         const int ordinary = s->between && size == 1 ? 3 : s->ordinary; /* alone, there is no mode */
         CHECK(lg_recorder_replays(t.recorder) == (eager ? 0 : STEPS - ordinary));
-        if (!eager && size > 1) { /* all that is between two exchanges is a graph */
-                const int exchanges = printed(t.recorder, "exchange"), graphs = printed(t.recorder, "graphs");
-                CHECK(exchanges >= s->exchanges && graphs > exchanges / 2 && graphs <= 2 * exchanges + 1);
-        }
-        if (getenv("LG_VERBOSE"))
-                lg_recorder_print(stderr, t.recorder);
+        if (!eager && size > 1 && s->exchanges) /* what is between two exchanges is a graph */
+                CHECK(printed(t.recorder, " exchanges") >= s->exchanges && printed(t.recorder, " graphs") > 2);
         end_training(&t);
 }
 
@@ -327,5 +337,5 @@ int main(int count, char **words)
         CHECK(!lg_error(c));
         lg_close(c);
         c = NULL;
-        return verdict(0);
+        return verdict(!strcmp(kind, "right") || !strcmp(kind, "closed") ? 0 : 4);
 }
