@@ -36,7 +36,8 @@ static int64_t put(lg__tape *t, const void *data, size_t bytes)
                 t->bytes = more;
                 t->bytes_room = room;
         }
-        memcpy(t->bytes + at, data, bytes);
+        if (bytes)
+                memcpy(t->bytes + at, data, bytes);
         t->used = end;
         return at;
 }
@@ -246,7 +247,20 @@ struct lg__tape_watch {
         const void *p;
         size_t bytes;
         char was[8];
+        lg__fits_fn *fits; /* in place of p, or NULL */
+        int64_t data;      /* its data's offset in the tape's bytes; bytes: their number */
+        lg__prepare_fn *prepare;
 };
+
+static struct lg__tape_watch *watch(lg__tape *t, lg__object *o)
+{
+        struct lg__tape_watch *w = lg__alloc(t->ctx, sizeof *w);
+        if (!w)
+                return NULL;
+        lg__weak_set(&w->object, o);
+        w->next = t->watches;
+        return t->watches = w;
+}
 
 void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes)
 {
@@ -256,21 +270,50 @@ void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes)
         for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
                 if (w->p == p)
                         return;
-        struct lg__tape_watch *w = lg__alloc(c, sizeof *w);
+        struct lg__tape_watch *w = watch(t, o);
         if (!w)
                 return;
-        lg__weak_set(&w->object, o);
         w->p = p;
         w->bytes = bytes;
         memcpy(w->was, p, bytes);
-        w->next = t->watches;
-        t->watches = w;
+}
+
+void lg__tape_check(lg_ctx *c, lg__object *o, lg__fits_fn *fits, const void *data, size_t bytes,
+                    lg__prepare_fn *prepare)
+{
+        lg__tape *t = c->tape;
+        const int64_t at = t ? put(t, data, bytes) : -1;
+        struct lg__tape_watch *w = at >= 0 ? watch(t, o) : NULL;
+        if (!w)
+                return;
+        w->fits = fits;
+        w->data = at;
+        w->bytes = bytes;
+        w->prepare = prepare;
+}
+
+bool lg__tape_lasts(const lg__tape *t)
+{
+        for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
+                if (!w->object.object || (w->fits && !w->fits(w->object.object, t->bytes + w->data, w->bytes)))
+                        return false;
+        return true;
 }
 
 bool lg__tape_valid(const lg__tape *t)
 {
+        if (!lg__tape_lasts(t))
+                return false;
         for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
-                if (!w->object.object || memcmp(w->was, w->p, w->bytes))
+                if (w->p && memcmp(w->was, w->p, w->bytes))
+                        return false;
+        return true;
+}
+
+bool lg__tape_prepare(const lg__tape *t)
+{
+        for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
+                if (w->prepare && !w->prepare(w->object.object))
                         return false;
         return true;
 }
@@ -568,8 +611,11 @@ lg__tape *lg__tape_pause(lg_ctx *c)
 {
         lg__tape *t = c->tape;
         c->tape = NULL;
-        if (t)
+        if (t) {
                 t->device->arena = NULL;
+                t->run = c->run;
+                c->run = 0;
+        }
         return t;
 }
 
@@ -578,5 +624,6 @@ void lg__tape_resume(lg__tape *t)
         if (!t)
                 return;
         t->ctx->tape = t;
+        t->ctx->run = t->run;
         t->device->arena = t->arena;
 }

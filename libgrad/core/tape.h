@@ -19,6 +19,10 @@
 typedef void lg__dial_fn(void *owner, int64_t index, int64_t ahead, double *value);
 /* Does the work of the host in a step; data is a copy of what lg__tape_host() was given. */
 typedef void lg__host_fn(void *owner, const void *data, size_t bytes);
+/* Returns whether a tape that was recorded with this data computes the same as the function would. */
+typedef bool lg__fits_fn(void *owner, const void *data, size_t bytes);
+/* Does what the function would do before the calls of a tape. Returns false with an error. */
+typedef bool lg__prepare_fn(void *owner);
 
 typedef struct lg__tape_dial {
         lg__dial_fn *refresh;
@@ -71,6 +75,7 @@ struct lg__tape {
         struct lg__tape_watch *watches;
         void *graph;          /* the kernel calls after the last call of a link, captured; NULL: none */
         bool tried, captured; /* capturing was tried, with success */
+        uint64_t run;         /* ctx->run while the tape is paused */
 };
 
 /* Begins a tape: calls of c are added to it until lg__tape_end(). Without `memory`, storages come from the device's
@@ -91,6 +96,14 @@ const char *lg__tape_difference(const lg__tape *a, const lg__tape *b);
  * same. Does nothing without a tape. */
 void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes);
 bool lg__tape_valid(const lg__tape *t);
+/* Makes the tape depend on an object: it is valid while o exists and fits(o, copy of data, bytes) holds, and its runs
+ * begin with prepare(o). Both may be NULL. Does nothing without a tape. */
+void lg__tape_check(lg_ctx *c, lg__object *o, lg__fits_fn *fits, const void *data, size_t bytes,
+                    lg__prepare_fn *prepare);
+/* Returns false if the tape will not be valid again: an object was freed, or does not fit. */
+bool lg__tape_lasts(const lg__tape *t);
+/* Does what must precede a run, and may fail with an error. */
+bool lg__tape_prepare(const lg__tape *t);
 /* Adds work of the host, which the caller has done. Does nothing without a tape. */
 void lg__tape_host(lg_ctx *c, lg__host_fn *fn, void *owner, const void *data, size_t bytes);
 /* Starts an operation of a link and sets *ticket, or lets d's later work wait for it, as d->api->links do; runs of the
@@ -102,8 +115,8 @@ bool lg__tape_wait(lg__device *d, const char *op, lg_link *link, uint64_t ticket
 double *lg__dial(lg__device *d, const char *op, double *to, lg__dial_fn *refresh, void *owner, int64_t index);
 /* Returns what a kernel adds to its seed and position (lg_random_args.moved): NULL without a tape. */
 const uint64_t *lg__tape_moved(lg_ctx *c);
-/* Stops and goes on with adding calls and with the tape's memory: for what is done in a first step only. Returns the
- * tape, or NULL. */
+/* Stops and goes on with adding calls, with the tape's memory and with noting ops: for what is done in a first step or
+ * in some steps only. Returns the tape, or NULL. */
 lg__tape *lg__tape_pause(lg_ctx *c);
 void lg__tape_resume(lg__tape *t);
 /* Counts a change of s in place, now and whenever the tape runs. */
