@@ -213,13 +213,14 @@ static void enter(lg__observer *o, const lg__frame *f)
 static modes modes_of(const lg_ctx *c)
 {
         return (modes){c->threads,       c->autocast, c->default_device, c->recording,
-                       c->deterministic, c->tf32,     c->conv_tf32};
+                       c->deterministic, c->tf32,     c->conv_tf32,      c->watchers};
 }
 
 static bool same_modes(modes a, modes b)
 {
         return a.threads == b.threads && a.autocast == b.autocast && lg_device_equal(a.device, b.device) &&
-               a.grad == b.grad && a.deterministic == b.deterministic && a.tf32 == b.tf32 && a.conv_tf32 == b.conv_tf32;
+               a.grad == b.grad && a.deterministic == b.deterministic && a.tf32 == b.tf32 &&
+               a.conv_tf32 == b.conv_tf32 && a.watchers == b.watchers;
 }
 
 /* Returns a number made of which of the recorder's first `count` leaves have a gradient. */

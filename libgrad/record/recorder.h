@@ -42,6 +42,7 @@ typedef struct modes {
         lg_dtype autocast;
         lg_device device; /* of new tensors */
         bool grad, deterministic, tf32, conv_tf32;
+        const lg__watcher *watchers; /* the last data-parallel module */
 } modes;
 
 typedef struct recording {
