@@ -263,6 +263,30 @@ TEST_CASE(steps_that_differ)
         }
 }
 
+/* ---- results ---- */
+
+static lg_tensor *returns_other(lg_ctx *c, lg_list in, void *user)
+{
+        trial *t = user;
+        lg_tensor *a = lg_exp(in.items[0]), *b = lg_sin(in.items[0]);
+        (void)c;
+        t->calls++;
+        return t->calls >= t->at ? b : a;
+}
+
+TEST_CASE(another_result)
+{
+        for (int at = 3; at <= 5; at++) {
+                trial t = {.at = at};
+                open_trial(&t);
+                t.run.recorder = lg_recorder_new(t.run.c, returns_other, .user = &t, .verify_every = 1);
+                for (int n = 1; n < at; n++)
+                        assert_non_null(run_once(&t));
+                assert_fails(t.run.c, run_once(&t), LG_ERR_STATE, "the result differs between two runs");
+                lg_close(t.run.c);
+        }
+}
+
 /* ---- numbers that change late: found by .verify_every ---- */
 
 static bool fills_late(trial *t, lg_tensor *x)
@@ -290,10 +314,84 @@ static bool computes_late(trial *t, lg_tensor *x)
         return t->calls < 5 || lg_exp(x);
 }
 
+static double late(const trial *t, double before, double after)
+{
+        return t->calls < 5 ? before : after;
+}
+
+static bool counts_late(trial *t, lg_tensor *x)
+{
+        (void)x;
+        return lg_arange(t->run.c, 0, late(t, 4, 2), late(t, 1, 0.5));
+}
+
+static bool draws_late(trial *t, lg_tensor *x)
+{
+        return lg_add(x, lg_normal(t->run.c, 0, late(t, 1, 2), LG_SHAPE(8)));
+}
+
+static bool draws_integers_late(trial *t, lg_tensor *x)
+{
+        return lg_add(x, lg_randint(t->run.c, (int64_t)late(t, 0, 1), 9, LG_SHAPE(8), .dtype = LG_F32));
+}
+
+static bool changes_late(trial *t, lg_tensor *x)
+{
+        return lg_mul_scalar_(lg_neg(x), late(t, 1, 2));
+}
+
+static bool clamps_late(trial *t, lg_tensor *x)
+{
+        return lg_clamp_(lg_neg(x), 0, late(t, 1, 2));
+}
+
+static bool refills_late(trial *t, lg_tensor *x)
+{
+        return lg_fill_(lg_neg(x), late(t, 1, 2));
+}
+
+static bool makes_scalar_late(trial *t, lg_tensor *x)
+{
+        return lg_mul(x, lg_scalar(t->run.c, late(t, 1, 2)));
+}
+
+static bool smooths_late(trial *t, lg_tensor *x)
+{
+        return lg_cross_entropy(x, t->in[1], .label_smoothing = late(t, 0.1, 0.2));
+}
+
+static bool slices_late(trial *t, lg_tensor *x)
+{
+        return lg_select(x, 0, (int64_t)late(t, 1, 2));
+}
+
+static bool clips_late(trial *t, lg_tensor *x)
+{
+        (void)x;
+        lg_list params = lg_parameters(t->run.net);
+        return lg_zero_grad(t->run.opt) && lg_backward(lg_sum(lg_square(params.items[0]))) &&
+               lg_clip_grad_norm(params, late(t, 1, 0.5));
+}
+
+static bool clips_values_late(trial *t, lg_tensor *x)
+{
+        (void)x;
+        lg_list params = lg_parameters(t->run.net);
+        return lg_zero_grad(t->run.opt) && lg_backward(lg_sum(lg_square(params.items[0]))) &&
+               lg_clip_grad_value(params, late(t, 1, 0.5));
+}
+
+static bool omits_late(trial *t, lg_tensor *x)
+{
+        return t->calls >= 5 || lg_exp(x);
+}
+
 TEST_CASE(verified_runs)
 {
-        static bool (*const rows[])(trial * t, lg_tensor * x) = {fills_late, writes_late, scales_late, swaps_late,
-                                                                 computes_late};
+        static bool (*const rows[])(trial * t, lg_tensor * x) = {
+                fills_late,        writes_late,  scales_late,         swaps_late,   computes_late,    omits_late,
+                counts_late,       draws_late,   draws_integers_late, changes_late, clamps_late,      refills_late,
+                makes_scalar_late, smooths_late, slices_late,         clips_late,   clips_values_late};
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
                 for (int every = 1; every <= 3; every++) {
                         trial t = {.act = rows[i]};

@@ -241,6 +241,23 @@ static bool leaf_is_same(const recording *k, const leaf *l)
         return t->node == l->node && !t->node->hooks && has_gradient(t) == l->had;
 }
 
+/* Returns the layout of the copies of an input: its own, if dense, else row-major. */
+static lg__layout dense_layout(const lg_tensor *t)
+{
+        lg__layout at = {.dtype = t->at.dtype, .shape = t->at.shape};
+        lg__layout_contiguous(&at);
+        lg__keep_layout(&at, &t->at);
+        return at;
+}
+
+static bool same_layout(const lg__layout *a, lg__layout b)
+{
+        bool same = a->dtype == b.dtype && lg__same_shape(a, &b);
+        for (int i = 0; same && i < b.shape.ndim; i++)
+                same = b.shape.size[i] <= 1 || a->strides[i] == b.strides[i];
+        return same;
+}
+
 /* Returns whether a run with these inputs may go on with the recording. */
 static bool fits(const lg_recorder *r, const recording *k, lg_list in)
 {
@@ -248,8 +265,7 @@ static bool fits(const lg_recorder *r, const recording *k, lg_list in)
                 return false;
         for (int i = 0; i < k->input_count; i++) {
                 const lg_tensor *t = in.items[i];
-                if (k->given[i].dtype != t->at.dtype || !lg__same_shape(&k->given[i], &t->at) ||
-                    t->storage->device != k->device)
+                if (!same_layout(&k->given[i], dense_layout(t)) || t->storage->device != k->device)
                         return false;
         }
         for (int64_t i = 0; i < k->outer_count && k->runs; i++) {
@@ -359,7 +375,7 @@ static recording *begin(lg_recorder *r, lg_list in)
         k->known = r->leaf_count;
         k->graded = graded(r, k->known);
         for (int i = 0; i < k->input_count; i++)
-                lg__layout_copy(&k->given[i], &in.items[i]->at);
+                k->given[i] = dense_layout(in.items[i]);
         k->next = r->recordings;
         r->recordings = k;
         return k;
@@ -396,7 +412,7 @@ static uint64_t versions_of(lg_list in)
 {
         uint64_t h = 0;
         for (int64_t i = 0; i < in.count; i++)
-                h = mix(h, in.items[i]->storage->version);
+                h = mix(h, in.items[i]->live == LG__LIVE ? in.items[i]->storage->version : 0);
         return h;
 }
 
@@ -439,16 +455,17 @@ static lg_tensor *copied(lg_tensor *y)
         return copy;
 }
 
-/* Makes the tensors that the tape reads. */
-static bool make_inputs(recording *k, lg_list in)
+/* Copies the inputs to the tensors that the function and the tape read, which it makes at first. */
+static bool copy_inputs(recording *k, lg_list in)
 {
-        for (int i = 0; i < k->input_count; i++) {
+        bool ok = true;
+        for (int i = 0; i < k->input_count && ok; i++) {
                 const lg_tensor *t = in.items[i];
-                k->in[i] = lg__tensor_own(lg__clone_values(t, t->storage->device->id, t->at.dtype));
-                if (!k->in[i])
-                        return false;
+                lg_tensor *made = k->in[i] ? NULL : lg__tensor_laid(t->ctx, k->device->id, &k->given[i]);
+                k->in[i] = k->in[i] ? k->in[i] : made ? lg__tensor_own(made) : NULL;
+                ok = k->in[i] && lg__copy_values(k->in[i], t, OP);
         }
-        return true;
+        return ok;
 }
 
 /* Adds a leaf to those of all recordings. */
@@ -563,10 +580,25 @@ static bool set_gradients(recording *k)
         return true;
 }
 
-/* Runs the function on handles of its own for the inputs, so that they are alike in all runs. */
-static lg_tensor *run_observed(lg_recorder *r, recording *k, lg_list in)
+/* Notes which tensor is the result, or compares it with the result of the second run. */
+static bool note_result(lg_recorder *r, recording *k, lg_list in, const lg_tensor *y)
+{
+        uint64_t h = y ? mix((uint64_t)y->at.shape.ndim, (uintptr_t)y->storage) : 0;
+        if (y && y->storage->run == r->object.ctx->run)
+                h = mix(mix(1, y->storage->number), (uint64_t)y->at.offset);
+        for (int64_t i = 0; i < in.count && y; i++)
+                if (y->storage == in.items[i]->storage)
+                        h = mix(2, (uint64_t)i);
+        if (k->runs == 1)
+                k->returned = h;
+        return k->runs < 2 || k->returned == h || differs(r, "the result", "which tensor it is");
+}
+
+/* Runs the function on handles of its own for the copies, so that they are alike in all runs. */
+static lg_tensor *run_observed(lg_recorder *r, recording *k)
 {
         lg_ctx *c = r->object.ctx;
+        const lg_list in = {k->input_count, k->in};
         lg_tensor *own[LG__RECORDED_INPUTS], *y = NULL;
         bool ok = true;
         for (int i = 0; i < k->input_count; i++) {
@@ -576,6 +608,7 @@ static lg_tensor *run_observed(lg_recorder *r, recording *k, lg_list in)
         lg__observe(c, &r->observer);
         if (ok)
                 y = call(r, (lg_list){in.count, own});
+        ok = ok && !c->error && note_result(r, k, in, y);
         lg__unobserve(c, &r->observer);
         for (int i = 0; i < k->input_count; i++)
                 lg__tensor_release(own[i]);
@@ -614,7 +647,7 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
 {
         lg_ctx *c = r->object.ctx;
         lg__tape *tape = k->runs == 0 ? NULL : k->runs == 1 ? &k->noted : &k->tape;
-        if (k->runs == 2 && !make_inputs(k, in))
+        if (!copy_inputs(k, in))
                 return NULL;
         if (k->runs && !list_leaves(r, k))
                 return NULL;
@@ -625,7 +658,7 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
         begin_run(r, k);
         lg_tensor *y = NULL;
         if (!tape || lg__tape_begin(tape, c, k->device, k->runs == 2))
-                y = run_observed(r, k, k->runs == 2 ? (lg_list){in.count, k->in} : in);
+                y = run_observed(r, k);
         if (tape)
                 lg__tape_end(tape);
         end_run(r);
@@ -644,9 +677,7 @@ static lg_tensor *replay(recording *k, lg_list in)
 {
         lg_tensor *y = k->result ? lg__tensor_like(k->result) : NULL;
         bool ok = (y || !k->result) && prepare_gradients(k) && lg__tape_prepare(&k->tape);
-        for (int i = 0; i < k->input_count && ok; i++)
-                ok = lg__copy_values(k->in[i], in.items[i], OP);
-        ok = ok && copy_gradients(k) && lg__tape_run(&k->tape) && set_gradients(k) &&
+        ok = ok && copy_inputs(k, in) && copy_gradients(k) && lg__tape_run(&k->tape) && set_gradients(k) &&
              (!y || lg__copy_values(y, k->result, OP));
         return lg__created(y, ok, false);
 }
@@ -655,9 +686,11 @@ static lg_tensor *replay(recording *k, lg_list in)
 static lg_tensor *verified(lg_recorder *r, recording *k, lg_list in)
 {
         lg_ctx *c = r->object.ctx;
+        if (!copy_inputs(k, in))
+                return NULL;
         lg__drop_casts(c);
         begin_run(r, k);
-        lg_tensor *y = lg__tape_begin(&k->noted, c, k->device, false) ? run_observed(r, k, in) : NULL;
+        lg_tensor *y = lg__tape_begin(&k->noted, c, k->device, false) ? run_observed(r, k) : NULL;
         lg__tape_end(&k->noted);
         end_run(r);
         return !c->error && is_same(r, k) ? copied(y) : NULL;
@@ -720,7 +753,12 @@ lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_tensor *const *inputs)
         if (!lg__enter(c) || !lg__object_lasts(&r->object, OP) || !inputs_are_good(r, in) || !lg__unrecorded(c, OP))
                 return NULL;
         lg__object_use(r); /* the function may free it */
+        const uint64_t versions = versions_of(in);
         lg_tensor *y = run(r, in);
+        if (!c->error && versions_of(in) != versions)
+                lg__fail(c, LG_ERR_STATE,
+                         OP ": the step changes the memory of an input, such as a parameter's; give a copy");
+        y = c->error ? lg__created(y, false, false) : y;
         lg__object_done(r);
         return y;
 }

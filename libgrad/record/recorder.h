@@ -48,7 +48,7 @@ typedef struct modes {
 typedef struct recording {
         struct recording *next;
         int input_count;
-        lg__layout given[LG__RECORDED_INPUTS]; /* dtypes and shapes of the inputs */
+        lg__layout given[LG__RECORDED_INPUTS]; /* layouts of the copies of the inputs */
         lg__device *device;
         modes modes;
         int64_t known;      /* the number of the recorder's leaves before the first run */
@@ -63,8 +63,9 @@ typedef struct recording {
         leaf *leaves; /* made after the first run, and again after the second */
         int64_t leaf_count, leaf_room;
         lg__tape noted, tape;               /* of the second run, only to compare; of the third */
-        lg_tensor *in[LG__RECORDED_INPUTS]; /* the tensors that the tape reads */
+        lg_tensor *in[LG__RECORDED_INPUTS]; /* these copies, which the function and the tape read */
         lg_tensor *result;                  /* of the tape; NULL: none */
+        uint64_t returned;                  /* a number of the result of the second run */
 } recording;
 
 struct lg_recorder {
