@@ -1,0 +1,5 @@
+var NAVTREEINDEX0 =
+{
+"index.html":[],
+"pages.html":[]
+};
