@@ -1,5 +1,4 @@
 /* test_recorder_between.c - recorded steps, and what a program does between them: the next runs see it. */
-#include "failing.h"
 #include "recorded.h"
 
 AROUND_TESTS(begin, end);
@@ -100,6 +99,27 @@ static void swap_average(run *r, int i)
         lg_ema_swap(r->average);
 }
 
+/* Evaluates with the average in some runs. */
+static lg_tensor *average_or_evaluate(lg_ctx *c, lg_list in, void *user)
+{
+        run *r = user;
+        return lg_is_training(r->net) ? train_averaged(c, in, user) : loss_of(user, in);
+}
+
+static void evaluate_average(run *r, int i)
+{
+        if (i % 7 < 5)
+                return;
+        lg_ema_swap(r->average);
+        lg_train(r->net, i % 7 == 6);
+}
+
+static void freeze_layer(run *r, int i)
+{
+        if (i == 10 || i == 20)
+                assert_true(lg_freeze(lg_child(r->net, 0), i == 10));
+}
+
 static void freeze_first(run *r, int i)
 {
         if (i == 10 || i == 20)
@@ -117,19 +137,62 @@ static void widen(run *r, int i)
                 lg_add_param_group(r->opt, lg_parameters_matching(r->net, "0.*"), .lr = 1e-3);
 }
 
+static void with_another(run *r)
+{
+        r->opt = lg_adam(r->c, lg_parameters(r->net), 1e-2);
+}
+
+/* The parameters of the new one are fewer: gradients of the others add up. */
+static void replace_optimiser(run *r, int i)
+{
+        if (i != 10)
+                return;
+        lg_optimizer_free(r->opt);
+        r->opt = lg_sgd(r->c, lg_parameters_matching(r->net, "4.*"), 1e-2, .momentum = 0.9);
+}
+
+static void train_between(run *r, int i)
+{
+        if (i % 4 == 3)
+                drop(train(r->c, LG_LIST(rows_of_8(r->c, 5), lg_randint(r->c, 0, 3, LG_SHAPE(5))), r));
+}
+
+static void empty_cache(run *r, int i)
+{
+        if (i % 3 == 2)
+                lg_empty_cache(r->c);
+}
+
+static void evaluate_dropout(run *r, int i)
+{
+        lg_train(lg_child(r->net, 1), i % 5 < 3);
+}
+
 static void cast_twice(run *r, int i)
 {
         if (i == 10 && lg_module_cast(r->net, LG_F64))
                 lg_module_cast(r->net, LG_F32);
 }
 
+static lg_device other_device(lg_ctx *c, lg_device d)
+{
+        return d.type == LG_DEVICE_CPU ? lg_parse_device(c, "shadow") : lg_cpu();
+}
+
 static void move_away_and_back(run *r, int i)
 {
         const lg_device home = lg_default_device(r->c);
-        const bool on_host = home.type == LG_DEVICE_CPU;
-        const lg_device other = on_host ? lg_parse_device(r->c, "shadow") : lg_cpu();
-        if (i == 10 && lg_module_to(r->net, other))
+        if (i == 10 && lg_module_to(r->net, other_device(r->c, home)))
                 lg_module_to(r->net, home);
+}
+
+/* The runs from 10 to 20 are on another device. */
+static void train_elsewhere(run *r, int i)
+{
+        const lg_device home = test_device(r->c), next = i < 10 || i >= 20 ? home : other_device(r->c, home);
+        lg_set_default_device(r->c, next);
+        if (i == 10 || i == 20)
+                assert_true(lg_module_to(r->net, next));
 }
 
 static void save_and_load(run *r, int i)
@@ -152,10 +215,77 @@ static void turn_modes(run *r, int i)
         lg_set_threads(r->c, i < 30 ? 1 : 2);
 }
 
+static void turn_modes_often(run *r, int i)
+{
+        lg_set_threads(r->c, 1 + i / 2 % 2);
+        lg_set_allow_tf32(r->c, i / 4 % 2);
+        lg_set_conv_allow_tf32(r->c, i / 4 % 2);
+}
+
+static void turn_autocast(run *r, int i)
+{
+        lg_set_autocast_mode(r->c, i / 3 % 2 ? LG_BF16 : LG_DTYPE_NONE);
+}
+
+static void turn_gradients(run *r, int i)
+{
+        lg_set_grad_mode(r->c, i % 5 < 3);
+}
+
 static void clear_gradients(run *r, int i)
 {
         if (i == 10)
                 lg_zero_grad(r->opt);
+}
+
+/* ---- two networks ---- */
+
+static lg_module *two_networks(lg_ctx *c)
+{
+        return lg_nn_module_list(c, small_network(c), lg_nn_linear(c, 3, 1));
+}
+
+static void with_two(run *r)
+{
+        r->opt = lg_adam(r->c, lg_parameters(lg_child(r->net, 0)), 1e-2);
+        r->other = lg_rmsprop(r->c, lg_parameters(lg_child(r->net, 1)), 1e-2);
+}
+
+static lg_tensor *critic_of(run *r, lg_tensor *x)
+{
+        return lg_mean(lg_square(lg_forward(lg_child(r->net, 1), x)));
+}
+
+/* Leaves gradients in the critic, which its own step clears. */
+static lg_tensor *train_generator(lg_ctx *c, lg_list in, void *user)
+{
+        run *r = user;
+        (void)c;
+        return update(r, critic_of(r, lg_forward(lg_child(r->net, 0), in.items[0])));
+}
+
+static lg_tensor *train_critic(lg_ctx *c, lg_list in, void *user)
+{
+        run *r = user;
+        lg_tensor *fake = NULL;
+        lg_no_grad(c) fake = lg_forward(lg_child(r->net, 0), in.items[0]);
+        lg_tensor *loss = lg_sub(critic_of(r, lg_normal_like(fake, 0, 1)), critic_of(r, fake));
+        lg_zero_grad(r->other);
+        lg_backward(loss);
+        lg_step(r->other);
+        return loss;
+}
+
+TEST_CASE(two_optimisers)
+{
+        const scenario s = {.name = "generator and critic",
+                            .network = two_networks,
+                            .begin = with_two,
+                            .step = train_critic,
+                            .every = 3,
+                            .second = train_generator,
+                            .ordinary = 8}; /* the first generator's step makes gradients */
+        assert_recorded(&s, 40);
 }
 
 TEST_CASE(changes_between_runs)
@@ -163,170 +293,27 @@ TEST_CASE(changes_between_runs)
         const scenario rows[] = {
                 {"seed", .network = modal_network, .between = seed_again},
                 {"average swapped", .begin = with_average, .step = train_averaged, .between = swap_average},
+                {"averages evaluated", .begin = with_average, .step = average_or_evaluate, .between = evaluate_average,
+                 .ordinary = 6},
                 {"frozen and unfrozen", .between = freeze_first, .ordinary = 10},
+                {"a layer frozen and unfrozen", .between = freeze_layer, .ordinary = 10},
                 {"a new group", .begin = with_part, .between = widen, .ordinary = 6},
+                {"another optimiser", .begin = with_another, .between = replace_optimiser, .ordinary = 6},
+                {"ordinary steps", .between = train_between},
+                {"the cache emptied", .between = empty_cache},
+                {"a layer in evaluation", .network = modal_network, .between = evaluate_dropout, .ordinary = 6},
                 {"cast", .between = cast_twice, .ordinary = 6},
                 {"moved", .between = move_away_and_back, .ordinary = 6},
+                {"moved for some runs", .between = train_elsewhere, .ordinary = 9},
                 {"a checkpoint loaded", .between = save_and_load},
                 {"weights written", .between = write_weights},
                 {"modes", .between = turn_modes, .ordinary = 9},
+                {"threads and TF32", .between = turn_modes_often, .ordinary = 12},
+                {"autocast", .between = turn_autocast, .ordinary = 6},
+                {"the mode of gradients", .step = forward_only, .between = turn_gradients, .ordinary = 6},
                 {"gradients cleared", .between = clear_gradients, .ordinary = 4},
-                {"two recorders", .recorders = 2},
+                {"two recorders", .every = 2},
         };
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
                 assert_recorded(&rows[i], 40);
-}
-
-/* ---- memory and shapes ---- */
-
-static lg_tensor *run_one(run *r, int64_t n)
-{
-        return lg_recorder_run(r->recorder, rows_of_8(r->c, n), lg_randint(r->c, 0, 3, LG_SHAPE(n)));
-}
-
-static run open_run(lg_ctx *c, lg_module *(*network)(lg_ctx *c))
-{
-        run r = {.c = c, .net = network(c)};
-        r.opt = lg_adam(c, lg_parameters(r.net), 1e-2);
-        return r;
-}
-
-/* Of ten sizes in turn, four are kept: each run finds its recording freed. */
-TEST_CASE(more_sizes_than_recordings)
-{
-        run r = open_run(open_ctx(), small_network);
-        r.recorder = lg_recorder_new(r.c, train, .user = &r, .max_recordings = 4);
-        int64_t used = 0;
-        for (int round = 0; round < 40; round++) {
-                for (int64_t n = 1; n <= (round < 30 ? 10 : 4); n++) {
-                        lg_scope s = lg_scope_begin(r.c);
-                        assert_non_null(run_one(&r, n));
-                        assert_true(lg_scope_end(r.c, s));
-                }
-                const int64_t now = lg_memory_stats(r.c, lg_default_device(r.c)).used;
-                if (round == 5)
-                        used = now;
-                assert_true(round < 5 || round >= 30 || now == used);
-        }
-        assert_int_equal(lg_recorder_replays(r.recorder), 7 * 4);
-        lg_close(r.c);
-}
-
-TEST_CASE(memory_is_given_back)
-{
-        run r = open_run(open_ctx(), modal_network);
-        const lg_device d = lg_default_device(r.c);
-        int64_t used = 0, live = 0;
-        for (int round = 0; round < 4; round++) {
-                r.recorder = round ? lg_recorder_new(r.c, train, .user = &r) : NULL;
-                for (int i = 0; i < 8; i++) {
-                        lg_scope s = lg_scope_begin(r.c);
-                        lg_tensor *x = rows_of_8(r.c, 5), *y = lg_randint(r.c, 0, 3, LG_SHAPE(5));
-                        assert_non_null(round ? lg_recorder_run(r.recorder, x, y) : train(r.c, LG_LIST(x, y), &r));
-                        assert_true(lg_scope_end(r.c, s));
-                }
-                lg_recorder_free(r.recorder);
-                lg_zero_grad(r.opt);
-                if (round == 0) {
-                        used = lg_memory_stats(r.c, d).used;
-                        live = lg_live_tensors(r.c);
-                }
-                assert_int_equal(lg_memory_stats(r.c, d).used, used);
-                assert_int_equal(lg_live_tensors(r.c), live);
-        }
-        lg_close(r.c);
-}
-
-/* Gradients, and results that were given out, outlive the recorder, and the context its last one. */
-TEST_CASE(recorder_is_freed)
-{
-        run r = open_run(open_ctx(), small_network);
-        r.recorder = lg_recorder_new(r.c, train, .user = &r);
-        lg_tensor *loss = NULL;
-        for (int i = 0; i < 6; i++)
-                loss = run_one(&r, 4);
-        const double value = lg_item(loss);
-        lg_tensor *w = lg_parameter(r.net, "0.weight"), *copy = lg_contiguous(lg_mul_scalar(lg_grad_of(w), 1));
-        lg_recorder_free(r.recorder);
-        lg_empty_cache(r.c);
-        lg_tensor *other = lg_full(r.c, LG_SHAPE(1000), 7);
-        assert_same_bits(lg_grad_of(w), copy);
-        assert_near(lg_item(loss), value, 0);
-        drop(train(r.c, LG_LIST(rows_of_8(r.c, 4), lg_randint(r.c, 0, 3, LG_SHAPE(4))), &r));
-        assert_near(lg_item(lg_select(other, 0, 999)), 7, 0);
-        assert_ok(r.c);
-        r.recorder = lg_recorder_new(r.c, train, .user = &r);
-        for (int i = 0; i < 6; i++)
-                assert_non_null(run_one(&r, 4));
-        lg_close(r.c);
-        lg_recorder_free(NULL);
-}
-
-/* ---- failures ---- */
-
-/* The n-th allocation of a run fails: an error, of a recording with all as before; training goes on. Returns false if
- * there was no n-th one. */
-static bool fail_in_run(int which, int64_t n)
-{
-        failing f = {0};
-        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
-        test_device(c);
-        run r = open_run(c, modal_network);
-        r.recorder = lg_recorder_new(c, train, .user = &r);
-        for (int i = 1; i < which; i++)
-                assert_non_null(run_one(&r, 4));
-        lg_tensor *x = rows_of_8(c, 4), *y = lg_randint(c, 0, 3, LG_SHAPE(4)), *w = lg_parameter(r.net, "0.weight");
-        lg_tensor *before = lg_contiguous(lg_mul_scalar(lg_detach(w), 1));
-        const lg_random_state state = lg_random_state_of(c);
-        lg_empty_cache(c);
-        arm(&f, n, false);
-        lg_tensor *loss = lg_recorder_run(r.recorder, x, y);
-        arm(&f, 0, false);
-        if (!loss) {
-                assert_error(c, LG_ERR_MEMORY, "");
-                if (which > 3) {
-                        assert_same_bits(lg_detach(w), before);
-                        assert_int_equal(lg_random_state_of(c).counter, state.counter);
-                }
-        }
-        for (int i = 0; i < 8; i++) {
-                lg_tensor *next = lg_recorder_run(r.recorder, x, y);
-                if (!next)
-                        fail_msg("run %d after a failure in run %d: %s", i, which, lg_error(c));
-                assert_true(isfinite(lg_item(next)));
-        }
-        assert_true(lg_recorder_replays(r.recorder) >= 3);
-        lg_close(c);
-        assert_int_equal(f.bytes, 0);
-        return !loss;
-}
-
-TEST_CASE(each_allocation_fails)
-{
-        for (int i = 1; i <= 5; i++) {
-                int64_t n = 1;
-                while (fail_in_run(i, n))
-                        n++;
-                assert_true(n > 1);
-        }
-}
-
-TEST_CASE(label_out_of_range)
-{
-        run r = open_run(open_ctx(), small_network);
-        lg_ctx *c = r.c;
-        r.recorder = lg_recorder_new(c, train, .user = &r);
-        for (int bad = 0; bad < 7; bad++) {
-                lg_tensor *w = lg_parameter(r.net, "0.weight"), *before = lg_contiguous(lg_mul_scalar(lg_detach(w), 1));
-                lg_tensor *loss =
-                        lg_recorder_run(r.recorder, rows_of_8(c, 2), lg_from(c, ((int64_t[]){1, 3}), LG_SHAPE(2)));
-                if (loss && !lg_error(c))
-                        lg_item(loss);
-                assert_error(c, LG_ERR_ARGUMENT, "cross_entropy: target holds the class index 3");
-                assert_same_bits(lg_detach(w), before);
-                for (int i = 0; i < bad; i++)
-                        assert_non_null(run_one(&r, 2));
-        }
-        assert_true(lg_recorder_replays(r.recorder) > 10);
-        lg_close(c);
 }

@@ -1,143 +1,191 @@
-/* test_recorder_memory.c - a recording takes as much memory as a step of its function, and gives all back. */
-#include "recorded_models.h"
+/* test_recorder_memory.c - recorded steps: their memory, what outlives them, and steps that fail for want of memory. */
+#include "failing.h"
+#include "recorded.h"
 
-static lg_tensor *mean_of_positions(lg_module *m, lg_list in, void *user)
+AROUND_TESTS(begin, end);
+
+static lg_module *modal_network(lg_ctx *c)
 {
-        (void)m;
-        (void)user;
-        return lg_mean(in.items[0], .dims = LG_DIMS(1));
+        return lg_nn_sequential(c, lg_nn_linear(c, 8, 16), lg_nn_dropout(c, 0.3), lg_nn_batch_norm1d(c, 16),
+                                lg_nn_gelu(c), lg_nn_linear(c, 16, 3));
 }
 
-static lg_module *encoder(lg_ctx *c)
+/* ---- memory and shapes ---- */
+
+static lg_tensor *run_one(run *r, int64_t n)
 {
-        return lg_nn_sequential(c,
-                                lg_nn_transformer_encoder(c, 64, 4, 3, .feedforward = 256, .dropout = LG_ZERO,
-                                                          .norm_first = true, .batch_first = true),
-                                lg_nn_module(c, "Mean", .forward = mean_of_positions), lg_nn_linear(c, 64, 10));
+        return lg_recorder_run(r->recorder, rows_of_8(r->c, n), lg_randint(r->c, 0, 3, LG_SHAPE(n)));
 }
 
-static const recorded_model models[] = {{"mlp", lg_model_mlp, 16, 3, {1, 28, 28}},
-                                        {"lenet", lg_model_lenet, 4, 3, {1, 28, 28}},
-                                        {"cnn", lg_model_cnn, 2, 3, {1, 28, 28}},
-                                        {"resnet18", resnet18_for_colours, 2, 3, {3, 8, 8}},
-                                        {"encoder", encoder, 4, 2, {16, 64}}};
-
-/* Makes a step of the function in a scope. */
-static void plain_step(training *t)
+static run open_run(lg_ctx *c, lg_module *(*network)(lg_ctx *c))
 {
-        lg_scope s = lg_scope_begin(t->c);
-        assert_non_null(training_step(t->c, LG_LIST(t->x, t->y), t));
-        lg_scope_end(t->c, s);
+        run r = {.c = c, .net = network(c)};
+        r.opt = lg_adam(c, lg_parameters(r.net), 1e-2);
+        return r;
 }
 
-/* Its pieces of memory are planned, so that they take hardly more than those that the step has at once. */
-TEST_CASE(a_recording_takes_the_memory_of_a_step)
+/* Of ten sizes in turn, four are kept: each run finds its recording freed. */
+TEST_CASE(more_sizes_than_recordings)
 {
-        for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-                training t;
-                lg_ctx *c = open_ctx();
-                const lg_device d = test_device(c);
-                open_training(&t, c, &models[i], false);
-                for (int n = 0; n < 3; n++)
-                        plain_step(&t);
-                lg_zero_grad(t.opt);
-                const int64_t before = lg_memory_stats(c, d).used; /* of parameters, states and inputs */
-                lg_reset_peak_memory(c, d);
-                plain_step(&t);
-                const int64_t step = lg_memory_stats(c, d).peak - before;
-                const int64_t gradients = lg_memory_stats(c, d).used - before;
-                lg_reset_peak_memory(c, d);
-                plain_step(&t);
-                const int64_t beside = lg_memory_stats(c, d).peak - before - gradients;
-                run_steps(&t, 5);
-                const int64_t recording = printed(t.recorder, "bytes of memory");
-                print_message("%-9s %9lld bytes, of a step %9lld: %.3f; beside gradients %.3f\n", models[i].name,
-                              (long long)recording, (long long)step, (double)recording / (double)step,
-                              (double)(recording - gradients) / (double)beside);
-                assert_true(recording > 0 && (double)recording <= 1.02 * (double)step);
-                assert_true((double)(recording - gradients) <= 1.02 * (double)beside);
-                assert_ok(c);
-                lg_close(c);
-        }
-}
-
-/* What a recorder took is there again when it is freed, but the gradients of the last step. */
-TEST_CASE(a_freed_recorder_gives_its_memory_back)
-{
-        training t;
-        lg_ctx *c = open_ctx();
-        const lg_device d = test_device(c);
-        open_training(&t, c, &models[1], false);
-        plain_step(&t);
-        lg_zero_grad(t.opt);
-        int64_t before = 0;
-        for (int i = 0; i < 3; i++) {
-                if (!t.recorder)
-                        t.recorder = lg_recorder_new(c, training_step, .user = &t);
-                run_steps(&t, 6);
-                lg_recorder_free(t.recorder);
-                t.recorder = NULL;
-                assert_true(lg_zero_grad(t.opt) && lg_synchronize(c));
-                lg_empty_cache(c);
-                const lg_memory_stats_t now = lg_memory_stats(c, d);
-                if (i == 0)
-                        before = now.used + now.cached;
-                assert_int_equal(now.used + now.cached, before);
-        }
-        assert_ok(c);
-        lg_close(c);
-}
-
-/* A step that returns memory in another order in its second, third or a later run than before. */
-typedef struct freeing {
-        training t;
-        int calls, at;
-} freeing;
-
-static lg_tensor *step_that_frees(lg_ctx *c, lg_list in, void *user)
-{
-        freeing *f = user;
-        lg_tensor *x = lg_reshape(in.items[0], LG_SHAPE(-1, 784));
-        lg_tensor *a = lg_square(x), *b = lg_exp(lg_neg(a));
-        if (++f->calls == f->at)
-                lg_free(a);
-        lg_tensor *y = lg_sin(b);
-        if (f->calls == f->at + 1)
-                lg_free(b);
-        lg_tensor *z = lg_mul(lg_cos(y), y);
-        return lg_mul(training_step(c, LG_LIST(lg_reshape(z, LG_SHAPE(-1, 1, 28, 28)), in.items[1]), &f->t),
-                      lg_mean(z));
-}
-
-TEST_CASE(memory_that_is_returned_in_another_order)
-{
-        enum { RUNS = 8, MOST = 110000 };
-        double *expected = malloc(MOST * sizeof *expected), *got = malloc(MOST * sizeof *got);
-        for (int at = 0; at <= 4; at++) {
-                double losses[2][RUNS];
-                for (int eager = 1; eager >= 0; eager--) {
-                        freeing f = {.at = at};
-                        lg_ctx *c = open_ctx();
-                        open_training(&f.t, c, &models[0], true);
-                        lg_recorder *r = lg_recorder_new(c, step_that_frees, .user = &f, .eager = eager);
-                        for (int i = 0; i < RUNS; i++) {
-                                lg_scope s = lg_scope_begin(c);
-                                lg_tensor *loss = lg_recorder_run(r, f.t.x, f.t.y);
-                                losses[eager][i] = loss ? lg_item(loss) : NAN;
-                                lg_scope_end(c, s);
-                        }
-                        assert_ok(c);
-                        assert_int_equal(lg_recorder_replays(r), eager ? 0 : RUNS - 3);
-                        int64_t n = 0;
-                        lg_list list = lg_parameters(f.t.net);
-                        for (int i = 0; i < list.count; i++)
-                                n += read_all(list.items[i], (eager ? expected : got) + n, MOST - n);
-                        if (!eager)
-                                assert_memory_equal(got, expected, (size_t)n * sizeof *got);
-                        lg_close(c);
+        run r = open_run(open_ctx(), small_network);
+        r.recorder = lg_recorder_new(r.c, train, .user = &r, .max_recordings = 4);
+        int64_t used = 0;
+        for (int round = 0; round < 40; round++) {
+                for (int64_t n = 1; n <= (round < 30 ? 10 : 4); n++) {
+                        lg_scope s = lg_scope_begin(r.c);
+                        assert_non_null(run_one(&r, n));
+                        assert_true(lg_scope_end(r.c, s));
                 }
-                assert_memory_equal(losses[0], losses[1], sizeof losses[0]);
+                const int64_t now = lg_memory_stats(r.c, lg_default_device(r.c)).used;
+                if (round == 5)
+                        used = now;
+                assert_true(round < 5 || round >= 30 || now == used);
         }
-        free(expected);
-        free(got);
+        assert_int_equal(lg_recorder_replays(r.recorder), 7 * 4);
+        lg_close(r.c);
+}
+
+TEST_CASE(memory_is_given_back)
+{
+        run r = open_run(open_ctx(), modal_network);
+        const lg_device d = lg_default_device(r.c);
+        int64_t used = 0, live = 0;
+        for (int round = 0; round < 4; round++) {
+                r.recorder = round ? lg_recorder_new(r.c, train, .user = &r) : NULL;
+                for (int i = 0; i < 8; i++) {
+                        lg_scope s = lg_scope_begin(r.c);
+                        lg_tensor *x = rows_of_8(r.c, 5), *y = lg_randint(r.c, 0, 3, LG_SHAPE(5));
+                        assert_non_null(round ? lg_recorder_run(r.recorder, x, y) : train(r.c, LG_LIST(x, y), &r));
+                        assert_true(lg_scope_end(r.c, s));
+                }
+                lg_recorder_free(r.recorder);
+                lg_zero_grad(r.opt);
+                if (round == 0) {
+                        used = lg_memory_stats(r.c, d).used;
+                        live = lg_live_tensors(r.c);
+                }
+                assert_int_equal(lg_memory_stats(r.c, d).used, used);
+                assert_int_equal(lg_live_tensors(r.c), live);
+        }
+        lg_close(r.c);
+}
+
+/* Recordings that no further run can use are freed, not kept until there are too many. */
+TEST_CASE(recordings_of_no_more_use)
+{
+        run r = open_run(open_ctx(), small_network);
+        const lg_device d = lg_default_device(r.c);
+        r.recorder = lg_recorder_new(r.c, train, .user = &r);
+        int64_t used = 0;
+        for (int round = 0; round < 6; round++) {
+                for (int i = 0; i < 15; i++) {
+                        lg_scope s = lg_scope_begin(r.c);
+                        if (i == 0 || i == 5)
+                                assert_true(lg_freeze(lg_child(r.net, 0), i == 0));
+                        if (i == 10)
+                                assert_true(lg_module_cast(r.net, LG_F64) && lg_module_cast(r.net, LG_F32));
+                        assert_non_null(run_one(&r, 4));
+                        assert_true(lg_scope_end(r.c, s));
+                }
+                const int64_t now = lg_memory_stats(r.c, d).used;
+                if (round == 1)
+                        used = now;
+                assert_true(round < 2 || now == used);
+        }
+        assert_true(lg_recorder_replays(r.recorder) > 20);
+        lg_close(r.c);
+}
+
+/* Gradients, and results that were given out, outlive the recorder, and the context its last one. */
+TEST_CASE(recorder_is_freed)
+{
+        run r = open_run(open_ctx(), small_network);
+        r.recorder = lg_recorder_new(r.c, train, .user = &r);
+        lg_tensor *loss = NULL;
+        for (int i = 0; i < 6; i++)
+                loss = run_one(&r, 4);
+        const double value = lg_item(loss);
+        lg_tensor *w = lg_parameter(r.net, "0.weight"), *copy = lg_contiguous(lg_mul_scalar(lg_grad_of(w), 1));
+        lg_recorder_free(r.recorder);
+        lg_empty_cache(r.c);
+        lg_tensor *other = lg_full(r.c, LG_SHAPE(1000), 7);
+        assert_same_bits(lg_grad_of(w), copy);
+        assert_near(lg_item(loss), value, 0);
+        drop(train(r.c, LG_LIST(rows_of_8(r.c, 4), lg_randint(r.c, 0, 3, LG_SHAPE(4))), &r));
+        assert_near(lg_item(lg_select(other, 0, 999)), 7, 0);
+        assert_ok(r.c);
+        r.recorder = lg_recorder_new(r.c, train, .user = &r);
+        for (int i = 0; i < 6; i++)
+                assert_non_null(run_one(&r, 4));
+        lg_close(r.c);
+        lg_recorder_free(NULL);
+}
+
+/* ---- failures ---- */
+
+/* The n-th allocation of a run fails: an error, of a recording with all as before; training goes on. Returns false if
+ * there was no n-th one. */
+static bool fail_in_run(int which, int64_t n)
+{
+        failing f = {0};
+        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
+        test_device(c);
+        run r = open_run(c, modal_network);
+        r.recorder = lg_recorder_new(c, train, .user = &r);
+        for (int i = 1; i < which; i++)
+                assert_non_null(run_one(&r, 4));
+        lg_tensor *x = rows_of_8(c, 4), *y = lg_randint(c, 0, 3, LG_SHAPE(4)), *w = lg_parameter(r.net, "0.weight");
+        lg_tensor *before = lg_contiguous(lg_mul_scalar(lg_detach(w), 1));
+        const lg_random_state state = lg_random_state_of(c);
+        lg_empty_cache(c);
+        arm(&f, n, false);
+        lg_tensor *loss = lg_recorder_run(r.recorder, x, y);
+        arm(&f, 0, false);
+        if (!loss) {
+                assert_error(c, LG_ERR_MEMORY, "");
+                if (which > 3) {
+                        assert_same_bits(lg_detach(w), before);
+                        assert_int_equal(lg_random_state_of(c).counter, state.counter);
+                }
+        }
+        for (int i = 0; i < 8; i++) {
+                lg_tensor *next = lg_recorder_run(r.recorder, x, y);
+                if (!next)
+                        fail_msg("run %d after a failure in run %d: %s", i, which, lg_error(c));
+                assert_true(isfinite(lg_item(next)));
+        }
+        assert_true(lg_recorder_replays(r.recorder) >= 3);
+        lg_close(c);
+        assert_int_equal(f.bytes, 0);
+        return !loss;
+}
+
+TEST_CASE(each_allocation_fails)
+{
+        for (int i = 1; i <= 5; i++) {
+                int64_t n = 1;
+                while (fail_in_run(i, n))
+                        n++;
+                assert_true(n > 1);
+        }
+}
+
+TEST_CASE(label_out_of_range)
+{
+        run r = open_run(open_ctx(), small_network);
+        lg_ctx *c = r.c;
+        r.recorder = lg_recorder_new(c, train, .user = &r);
+        for (int bad = 0; bad < 7; bad++) {
+                lg_tensor *w = lg_parameter(r.net, "0.weight"), *before = lg_contiguous(lg_mul_scalar(lg_detach(w), 1));
+                lg_tensor *loss =
+                        lg_recorder_run(r.recorder, rows_of_8(c, 2), lg_from(c, ((int64_t[]){1, 3}), LG_SHAPE(2)));
+                if (loss && !lg_error(c))
+                        lg_item(loss);
+                assert_error(c, LG_ERR_ARGUMENT, "cross_entropy: target holds the class index 3");
+                assert_same_bits(lg_detach(w), before);
+                for (int i = 0; i < bad; i++)
+                        assert_non_null(run_one(&r, 2));
+        }
+        assert_true(lg_recorder_replays(r.recorder) > 10);
+        lg_close(c);
 }

@@ -36,7 +36,8 @@ static int64_t put(lg__tape *t, const void *data, size_t bytes)
                 t->bytes = more;
                 t->bytes_room = room;
         }
-        memcpy(t->bytes + at, data, bytes);
+        if (bytes)
+                memcpy(t->bytes + at, data, bytes);
         t->used = end;
         return at;
 }
@@ -74,22 +75,15 @@ bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, s
         }
         if (call.args < 0 || !append(t, call))
                 return false;
-        if (t->arena) {
-                lg__tape_note *n = &t->notes[t->count - 1];
-                t->timing = !d->api->time_mark || d->api->time_mark(d->queue, &n->from);
-                n->seconds = -clock_now();
-        }
+        t->timing = t->arena && d->api->time_mark && d->api->time_mark(d->queue, &t->notes[t->count - 1].from);
         return true;
 }
 
 void lg__tape_done(lg__tape *t)
 {
-        lg__tape_note *n = t->timing ? &t->notes[t->count - 1] : NULL;
+        if (t->timing)
+                t->device->api->time_mark(t->device->queue, &t->notes[t->count - 1].to);
         t->timing = false;
-        if (n && n->from)
-                t->device->api->time_mark(t->device->queue, &n->to);
-        if (n)
-                n->seconds += clock_now();
 }
 
 void lg__tape_describe(lg__tape *t, lg_dtype dtype, lg_shape shape, int64_t bytes)
@@ -225,7 +219,20 @@ struct lg__tape_watch {
         const void *p;
         size_t bytes;
         char was[8];
+        lg__fits_fn *fits; /* in place of p, or NULL */
+        int64_t data;      /* its data's offset in the tape's bytes; bytes: their number */
+        lg__prepare_fn *prepare;
 };
+
+static struct lg__tape_watch *watch(lg__tape *t, lg__object *o)
+{
+        struct lg__tape_watch *w = lg__alloc(t->ctx, sizeof *w);
+        if (!w)
+                return NULL;
+        lg__weak_set(&w->object, o);
+        w->next = t->watches;
+        return t->watches = w;
+}
 
 void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes)
 {
@@ -235,21 +242,50 @@ void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes)
         for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
                 if (w->p == p)
                         return;
-        struct lg__tape_watch *w = lg__alloc(c, sizeof *w);
+        struct lg__tape_watch *w = watch(t, o);
         if (!w)
                 return;
-        lg__weak_set(&w->object, o);
         w->p = p;
         w->bytes = bytes;
         memcpy(w->was, p, bytes);
-        w->next = t->watches;
-        t->watches = w;
+}
+
+void lg__tape_check(lg_ctx *c, lg__object *o, lg__fits_fn *fits, const void *data, size_t bytes,
+                    lg__prepare_fn *prepare)
+{
+        lg__tape *t = c->tape;
+        const int64_t at = t ? put(t, data, bytes) : -1;
+        struct lg__tape_watch *w = at >= 0 ? watch(t, o) : NULL;
+        if (!w)
+                return;
+        w->fits = fits;
+        w->data = at;
+        w->bytes = bytes;
+        w->prepare = prepare;
+}
+
+bool lg__tape_lasts(const lg__tape *t)
+{
+        for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
+                if (!w->object.object || (w->fits && !w->fits(w->object.object, t->bytes + w->data, w->bytes)))
+                        return false;
+        return true;
 }
 
 bool lg__tape_valid(const lg__tape *t)
 {
+        if (!lg__tape_lasts(t))
+                return false;
         for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
-                if (!w->object.object || memcmp(w->was, w->p, w->bytes))
+                if (w->p && memcmp(w->was, w->p, w->bytes))
+                        return false;
+        return true;
+}
+
+bool lg__tape_prepare(const lg__tape *t)
+{
+        for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
+                if (w->prepare && !w->prepare(w->object.object))
                         return false;
         return true;
 }
@@ -355,25 +391,32 @@ static void work(const lg__tape *t, const lg__tape_call *call)
         call->fn(call->owner, t->bytes + call->args, (size_t)call->bytes);
 }
 
-/* Runs the calls, and the work of the host if `works`. Returns the failed call, or NULL. */
+/* Runs the calls, the first time with a clock, and the work of the host if `works`. Returns the failed call, or NULL.
+ */
 static const lg__tape_call *run_calls(lg__tape *t, bool works)
 {
         lg_queue *q = t->device->queue;
         const lg_kernels *kernels = t->device->api->kernels;
         void *(*const workspace)(lg_queue *, size_t) = q->workspace;
         const lg__tape_call *call = t->calls, *end = call + t->count;
+        const bool timed = works && !t->timed;
         bool ok = true;
         t->next_scratch = 0;
         q->workspace = same_scratch;
         for (; call < end && ok; call++) {
                 const void *args = t->bytes + call->args;
+                if (timed)
+                        t->notes[call - t->calls].seconds = -clock_now();
                 if (!call->fn)
                         ok = call->kernel < LG__KERNEL_POINTWISE
                                      ? runs[call->kernel](q, args)
                                      : kernels->pointwise[call->kernel - LG__KERNEL_POINTWISE](q, args);
                 else if (works)
                         work(t, call);
+                if (timed)
+                        t->notes[call - t->calls].seconds += clock_now();
         }
+        t->timed = t->timed || works;
         q->workspace = workspace;
         return ok ? NULL : call - 1;
 }
@@ -463,8 +506,11 @@ lg__tape *lg__tape_pause(lg_ctx *c)
 {
         lg__tape *t = c->tape;
         c->tape = NULL;
-        if (t)
+        if (t) {
                 t->device->arena = NULL;
+                t->run = c->run;
+                c->run = 0;
+        }
         return t;
 }
 
@@ -473,5 +519,6 @@ void lg__tape_resume(lg__tape *t)
         if (!t)
                 return;
         t->ctx->tape = t;
+        t->ctx->run = t->run;
         t->device->arena = &t->memory->cache;
 }

@@ -18,6 +18,10 @@
 typedef void lg__dial_fn(void *owner, int64_t index, int64_t ahead, double *value);
 /* Does the work of the host in a step; data is a copy of what lg__tape_host() was given. */
 typedef void lg__host_fn(void *owner, const void *data, size_t bytes);
+/* Returns whether a tape that was recorded with this data computes the same as the function would. */
+typedef bool lg__fits_fn(void *owner, const void *data, size_t bytes);
+/* Does what the function would do before the calls of a tape. Returns false with an error. */
+typedef bool lg__prepare_fn(void *owner);
 
 typedef struct lg__tape_dial {
         lg__dial_fn *refresh;
@@ -40,8 +44,8 @@ typedef struct lg__tape_note {
         lg_dtype dtype; /* of the result of its op; 0: unknown */
         lg_shape shape;
         int64_t bytes;   /* of the operands and results of the op */
-        double seconds;  /* of the call in the recorded run, if kernels have run when they return */
-        void *from, *to; /* marks before and after it on other devices */
+        double seconds;  /* that it took when the tape first ran, if kernels have run when they return */
+        void *from, *to; /* marks before and after it in the recorded run on other devices */
 } lg__tape_note;
 
 /* A piece of memory that a step uses. Requests and returns of pieces are events, which are numbered together. */
@@ -73,7 +77,7 @@ struct lg__tape {
         int64_t count, room;
         lg__tape_note *notes; /* of the calls, if there is an arena */
         int64_t note_room, described;
-        bool timing;          /* the last call has begun */
+        bool timing, timed;   /* the last call has a mark and needs another; the calls were timed */
         lg__tape_dial *dials; /* and their values, in the same order */
         lg_dial *values;
         int64_t dial_count, dial_room, value_room;
@@ -88,6 +92,7 @@ struct lg__tape {
         struct lg__tape_watch *watches;
         void *graph;   /* captured, or NULL */
         bool captured; /* capturing was tried */
+        uint64_t run;  /* ctx->run while the tape is paused */
 };
 
 /* Begins a tape: calls of c are added to it until lg__tape_end(). `before` is a tape of the same step; NULL: storages
@@ -114,6 +119,14 @@ int64_t lg__plan(lg__life *lives, int64_t count, lg__life **order);
  * same. Does nothing without a tape. */
 void lg__tape_watch(lg_ctx *c, lg__object *o, const void *p, size_t bytes);
 bool lg__tape_valid(const lg__tape *t);
+/* Makes the tape depend on an object: it is valid while o exists and fits(o, copy of data, bytes) holds, and its runs
+ * begin with prepare(o). Both may be NULL. Does nothing without a tape. */
+void lg__tape_check(lg_ctx *c, lg__object *o, lg__fits_fn *fits, const void *data, size_t bytes,
+                    lg__prepare_fn *prepare);
+/* Returns false if the tape will not be valid again: an object was freed, or does not fit. */
+bool lg__tape_lasts(const lg__tape *t);
+/* Does what must precede a run, and may fail with an error. */
+bool lg__tape_prepare(const lg__tape *t);
 /* Adds work of the host, which the caller has done. Does nothing without a tape. */
 void lg__tape_host(lg_ctx *c, lg__host_fn *fn, void *owner, const void *data, size_t bytes);
 /* Sets a dial, to what refresh() writes, and lets runs of the tape do so. `to` has LG_STEP_INPUTS words in device
@@ -121,8 +134,8 @@ void lg__tape_host(lg_ctx *c, lg__host_fn *fn, void *owner, const void *data, si
 double *lg__dial(lg__device *d, const char *op, double *to, lg__dial_fn *refresh, void *owner, int64_t index);
 /* Returns what a kernel adds to its seed and position (lg_random_args.moved): NULL without a tape. */
 const uint64_t *lg__tape_moved(lg_ctx *c);
-/* Stops and goes on with adding calls and with the tape's memory: for what is done in a first step only. Returns the
- * tape, or NULL. */
+/* Stops and goes on with adding calls, with the tape's memory and with noting ops: for what is done in a first step or
+ * in some steps only. Returns the tape, or NULL. */
 lg__tape *lg__tape_pause(lg_ctx *c);
 void lg__tape_resume(lg__tape *t);
 /* Counts a change of s in place, now and whenever the tape runs. */

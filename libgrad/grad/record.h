@@ -43,8 +43,7 @@ typedef struct lg_recorder lg_recorder;
 typedef struct lg_recorder_options {
         LG_OPTIONS_HEAD
         void *user LG_DEFAULT;           /* passed to fn; default NULL */
-        int max_recordings LG_DEFAULT;   /* the maximum number of recordings, of which the least recently used one is
-                                            freed;   default 8 */
+        int max_recordings LG_DEFAULT;   /* most recordings, of which the least recently used one is freed; default 8 */
         bool eager LG_DEFAULT;           /* run fn every time; default false */
         int64_t verify_every LG_DEFAULT; /* run fn in every n-th run instead of the recording, and compare; default 0:
                                             never */
@@ -77,7 +76,8 @@ LG_API lg_tensor *lg_recorder_run_list(lg_recorder *r, lg_tensor *const *inputs)
 LG_API int64_t lg_recorder_replays(const lg_recorder *r);
 
 /* Prints the recordings to f: for each, the shapes of its inputs, how often it ran, its memory, and its kernel calls
- * with the functions that made them. Returns false if an argument is NULL or f could not be written.
+ * with the functions that made them, results, the bytes that their ops read and write, and times in microseconds (of
+ * the list's first run; on CUDA of the third run). Returns false if an argument is NULL or f could not be written.
  * Example: lg_recorder_print(stdout, r) */
 LG_API bool lg_recorder_print(FILE *f, const lg_recorder *r);
 

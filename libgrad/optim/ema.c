@@ -120,6 +120,14 @@ static void count_update(void *owner, const void *data, size_t bytes)
         ((lg_ema *)owner)->updates++;
 }
 
+/* The first update copies, the others average. */
+static bool averages(void *owner, const void *data, size_t bytes)
+{
+        (void)data;
+        (void)bytes;
+        return ((lg_ema *)owner)->updates > 0;
+}
+
 bool lg_ema_update(lg_ema *e)
 {
         if (!ready(e, "lg_ema_update"))
@@ -140,6 +148,7 @@ bool lg_ema_update(lg_ema *e)
         count_update(e, NULL, 0);
         lg__tape_host(c, count_update, e, NULL, 0);
         lg__tape_watch(c, &e->object, &e->swapped, sizeof e->swapped);
+        lg__tape_check(c, &e->object, averages, NULL, 0, NULL);
         return true;
 }
 

@@ -374,6 +374,10 @@ bool lg_scaler_update(lg_scaler *s)
         lg_scope_end(s->object.ctx, scope);
         if (!ok)
                 return false;
+        lg_ctx *c = s->object.ctx;
+        lg__tape_watch(c, &s->object, &s->growth, sizeof s->growth);
+        lg__tape_watch(c, &s->object, &s->backoff, sizeof s->backoff);
+        lg__tape_watch(c, &s->object, &s->interval, sizeof s->interval);
         lg__storage_changed(s->scale->storage);
         lg__tensor_hold(&s->found, NULL);
         s->scaled = false;

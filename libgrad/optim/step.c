@@ -119,24 +119,33 @@ static lg_tensor *changed(lg_tensor *master, lg_tensor *p)
         return lg_where(same, master, lg_cast(p, LG_F32));
 }
 
-static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
+/* Gives the master the values of its parameter. A master that there is keeps its memory. */
+static bool set_master(lg__slot *s)
 {
         lg_tensor *p = s->param, *master = NULL;
-        if (!lg__slot_has_master(opt, s))
-                return true;
-        if (s->master && s->of == p->storage && s->version == p->storage->version)
-                return true;
         const lg__layout at = layout_of(p, LG_F32);
         if (!s->master)
                 master = lg__clone_values(p, p->storage->device->id, LG_F32);
         else if (prepare_buffer(s, &s->master, &at, 0))
                 master = changed(s->master, lg_detach(p));
-        if (!master || !(master = laid(master, &at)))
+        if (!master || !(master = laid(master, &at)) || (s->master && !lg__copy_values(s->master, master, "lg_step")))
                 return false;
-        lg__tensor_hold(&s->master, master);
+        if (!s->master)
+                lg__tensor_hold(&s->master, master);
         s->of = p->storage;
         s->version = p->storage->version;
         return true;
+}
+
+static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
+{
+        const lg_tensor *p = s->param;
+        if (!lg__slot_has_master(opt, s) || (s->master && s->of == p->storage && s->version == p->storage->version))
+                return true;
+        lg__tape *tape = lg__tape_pause(p->ctx);
+        const bool ok = set_master(s);
+        lg__tape_resume(tape);
+        return ok;
 }
 
 /* Does all work for slot i that can run out of memory, before a parameter changes. Moved states keep their values. */
@@ -168,22 +177,31 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
 
 /* ---- updates by ops ---- */
 
-static void write_number(void *owner, int64_t index, int64_t ahead, double *value)
+static void write_numbers(void *owner, int64_t index, int64_t ahead, double *value)
 {
+        const lg_optimizer *opt = owner;
+        const lg__slot *s = &opt->slots[index];
         memset(value, 0, LG_STEP_INPUTS * sizeof *value);
-        *value = (double)(((lg_optimizer *)owner)->slots[index].step + 1 + ahead);
+        opt->rule->numbers(opt, s, value);
+        value[LG__STEP] = (double)(s->step + 1 + ahead);
 }
 
-/* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
-static lg_tensor *number_of_step(lg_optimizer *opt, const lg__slot *s)
+/* Returns the numbers of the slot's update, f64; NULL: an error. */
+static lg_tensor *numbers_of(lg_optimizer *opt, const lg__slot *s)
 {
         lg__device *d = s->param->storage->device;
         lg_tensor *n = lg__tensor_empty(opt->object.ctx, d->id, LG_F64, LG_SHAPE(LG_STEP_INPUTS));
-        double *to = n ? lg__dial(d, "lg_step", lg__data(n), write_number, opt, s - opt->slots) : NULL;
+        double *to = n ? lg__dial(d, "lg_step", lg__data(n), write_numbers, opt, s - opt->slots) : NULL;
         if (!to)
                 return NULL;
         n->storage->data = (char *)to; /* a tape's memory, or n's own */
-        n = lg_select(n, 0, 0);
+        return n;
+}
+
+/* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
+static lg_tensor *number_of_step(const lg__slot *s, lg_tensor *numbers)
+{
+        lg_tensor *n = lg_select(numbers, 0, LG__STEP);
         return s->skipped ? lg_sub(n, lg_cast(s->skipped, LG_F64)) : n;
 }
 
@@ -196,13 +214,16 @@ static bool compute(lg_optimizer *opt, lg__slot *s)
                 return true;
         const bool recording = lg_set_grad_mode(c, false);
         const lg_dtype region = lg_set_autocast_mode(c, LG_DTYPE_NONE);
+        lg_tensor *numbers = numbers_of(opt, s);
         lg__computation k = {.opt = opt,
                              .group = &opt->groups[s->group],
                              .param = lg__slot_has_master(opt, s) ? s->master : lg_cast(s->values, dtype),
                              .grad = lg_cast(s->grad, dtype),
                              .state = s->state,
                              .dtype = s->param->at.dtype,
-                             .step = number_of_step(opt, s),
+                             .step = number_of_step(s, numbers),
+                             .exact = numbers,
+                             .number = lg_cast(numbers, dtype),
                              .next = s->next};
         bool ok = k.param && k.grad && k.step && opt->rule->compute(&k) && !c->error;
         const lg__layout at = layout_of(s->param, dtype);
@@ -378,20 +399,79 @@ static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const 
         return true;
 }
 
-/* Lets runs of a tape count the step. */
+/* A slot that a tape updates, and what the tape has as addresses and constants. */
+typedef struct use {
+        int64_t slot, leader;
+        const void *memory[LG__STATES + 2];
+        double eps;
+} use;
+
+static use use_of(const lg_optimizer *opt, int64_t slot, int64_t leader)
+{
+        const lg__slot *s = &opt->slots[slot];
+        use u = {.slot = slot, .leader = leader, .eps = opt->rule->compute ? opt->groups[s->group].eps : 0};
+        for (int k = 0; k < LG__STATES; k++)
+                u.memory[k] = s->state[k] ? lg__data(s->state[k]) : NULL;
+        u.memory[LG__STATES] = s->master ? lg__data(s->master) : NULL;
+        u.memory[LG__STATES + 1] = s->skipped ? lg__data(s->skipped) : NULL;
+        return u;
+}
+
+/* Returns whether a step would use the same memory and update the same slots together: a load may change both. */
+static bool is_used(void *owner, const void *data, size_t bytes)
+{
+        const lg_optimizer *opt = owner;
+        for (const use *u = data, *end = u + bytes / sizeof *u; u < end; u++) {
+                if (u->slot >= opt->count || opt->slots[u->slot].step != opt->slots[u->leader].step)
+                        return false;
+                const use now = use_of(opt, u->slot, u->leader);
+                if (memcmp(&now, u, sizeof now) != 0)
+                        return false;
+        }
+        return true;
+}
+
+static bool has_masters(const lg_optimizer *opt)
+{
+        bool some = false;
+        for (int64_t i = 0; i < opt->count; i++)
+                some = some || opt->slots[i].master;
+        return some;
+}
+
+/* Updates masters of parameters that the program has changed. */
+static bool prepare_masters(void *owner)
+{
+        lg_optimizer *opt = owner;
+        lg_scope scope = lg_scope_begin(opt->object.ctx);
+        bool ok = scope.id != 0;
+        for (int64_t i = 0; i < opt->count && ok; i++)
+                ok = !opt->slots[i].master ||
+                     (lg__slot_lives(opt, i, "lg_step") && prepare_master(opt, &opt->slots[i]));
+        lg_scope_end(opt->object.ctx, scope);
+        return ok;
+}
+
+/* Lets runs of a tape count the step, and watch what it depends on. */
 static bool note_step(lg_optimizer *opt)
 {
         lg_ctx *c = opt->object.ctx;
-        const size_t bytes = (size_t)opt->count * sizeof(int64_t);
-        int64_t *numbers = c->tape ? lg__alloc(c, bytes) : NULL, n = 0;
-        if (!numbers)
-                return !c->tape;
-        for (int64_t i = 0; i < opt->count; i++)
-                if (opt->slots[i].leader >= 0)
-                        numbers[n++] = i;
-        lg__tape_watch(c, &opt->object, &opt->count, sizeof opt->count);
-        lg__tape_host(c, count_step, opt, numbers, (size_t)n * sizeof *numbers);
-        lg__free(c, numbers, bytes);
+        const size_t room = (size_t)opt->count;
+        int64_t n = 0, *numbers = c->tape ? lg__alloc(c, room * sizeof *numbers) : NULL;
+        use *uses = numbers ? lg__alloc(c, room * sizeof *uses) : NULL;
+        for (int64_t i = 0; i < opt->count && uses; i++)
+                if (opt->slots[i].leader >= 0) {
+                        numbers[n] = i;
+                        uses[n++] = use_of(opt, i, opt->slots[i].leader);
+                }
+        if (uses) {
+                lg__tape_watch(c, &opt->object, &opt->count, sizeof opt->count);
+                lg__tape_check(c, &opt->object, is_used, uses, (size_t)n * sizeof *uses,
+                               has_masters(opt) ? prepare_masters : NULL);
+                lg__tape_host(c, count_step, opt, numbers, (size_t)n * sizeof *numbers);
+        }
+        lg__free(c, numbers, numbers ? room * sizeof *numbers : 0);
+        lg__free(c, uses, uses ? room * sizeof *uses : 0);
         return !c->error;
 }
 

@@ -1,4 +1,5 @@
-/* print.c - lg_recorder_print(): the kernel calls of recordings, with the shapes, bytes and times of the recorded run. */
+/* print.c - lg_recorder_print(): the kernel calls of recordings, with the shapes, bytes and times of the recorded run.
+ */
 #include <string.h>
 #include "recorder.h"
 
@@ -64,7 +65,8 @@ static void describe(const lg__tape *t, const lg__tape_call *call, char *text, s
 static void time_of(const lg__tape *t, const lg__tape_note *n, char *text, size_t size)
 {
         double seconds = n->seconds;
-        const bool known = !n->from || (n->to && t->device->api->time_between(t->device->queue, n->from, n->to, &seconds));
+        const bool known =
+                seconds > 0 || (n->to && t->device->api->time_between(t->device->queue, n->from, n->to, &seconds));
         snprintf(text, size, known ? "%.1f" : "-", seconds * 1e6);
 }
 
@@ -73,8 +75,9 @@ static void print_tape(FILE *f, const lg__tape *t)
         int64_t calls = 0;
         for (int64_t i = 0; i < t->count; i++)
                 calls += !t->calls[i].fn;
-        fprintf(f, ", %lld kernel calls%s, %lld dial%s, %lld bytes of arguments, %lld bytes of memory\n", (long long)calls,
-                t->graph ? " captured as a graph" : "", (long long)t->dial_count, t->dial_count == 1 ? "" : "s", (long long)t->used,
+        fprintf(f, ", %lld kernel calls%s, %lld dial%s, %lld bytes of arguments, %lld bytes of memory\n",
+                (long long)calls, t->graph ? " captured as a graph" : "", (long long)t->dial_count,
+                t->dial_count == 1 ? "" : "s", (long long)t->used,
                 (long long)(t->arena->stats.used + t->arena->stats.cached));
         fprintf(f, "  %-28s %-20s %-32s %12s %10s\n", "function", "kernel", "result", "bytes", "us");
         for (int64_t i = 0; i < t->count; i++) {
@@ -85,7 +88,8 @@ static void print_tape(FILE *f, const lg__tape *t)
                         continue;
                 describe(t, call, result, sizeof result, &bytes);
                 time_of(t, &t->notes[i], time, sizeof time);
-                fprintf(f, "  %-28s %-20s %-32s %12lld %10s\n", call->op, kernels[call->kernel], result, (long long)bytes, time);
+                fprintf(f, "  %-28s %-20s %-32s %12lld %10s\n", call->op, kernels[call->kernel], result,
+                        (long long)bytes, time);
         }
 }
 
@@ -107,4 +111,3 @@ bool lg_recorder_print(FILE *f, const lg_recorder *r)
         }
         return !ferror(f);
 }
-

@@ -157,7 +157,7 @@ static void op_end(lg__observer *o, const lg__call *call, bool ok)
 {
         lg_recorder *r = recorder_of(o);
         uint64_t h = 0;
-        if (!ok || call->op->compose)
+        if (!ok || call->op->compose || !call->ctx->run) /* run 0: a tape is paused */
                 return;
         describe(call->ctx->tape, call->out, call->out_count, bytes_of(call->in, call->in_count));
         for (int i = 0; i < call->in_count; i++)
@@ -220,9 +220,7 @@ static uint64_t graded(const lg_recorder *r, int64_t count)
 static bool leaf_is_same(const recording *k, const leaf *l)
 {
         const lg_tensor *t = k->outers[l->outer].tensor;
-        if (t->node != l->node || t->node->hooks || has_gradient(t) != l->had)
-                return false;
-        return !l->kept || !l->grad || t->node->grads[0]->storage == l->grad->storage;
+        return t->node == l->node && !t->node->hooks && has_gradient(t) == l->had;
 }
 
 /* Returns whether a run with these inputs may go on with the recording. */
@@ -259,6 +257,31 @@ static recording *find(const lg_recorder *r, lg_list in)
         return best;
 }
 
+/* Returns how many references to a storage recordings have as to that of a tensor. */
+static int64_t holders(const lg_recorder *r, const lg__storage *s)
+{
+        int64_t n = 0;
+        for (const recording *k = r->recordings; k; k = k->next)
+                for (int64_t i = 0; i < k->outer_count; i++)
+                        n += k->outers[i].storage == s;
+        return n;
+}
+
+/* Returns false if no further run can use the recording: what it depends on was freed or replaced. The storage of a
+ * tensor may come back, as those that lg_ema_swap() swaps do, unless only recordings have it. */
+static bool lasts(const lg_recorder *r, const recording *k)
+{
+        for (int64_t i = 0; i < k->outer_count && k->runs; i++) {
+                const outer *o = &k->outers[i];
+                const bool lives = o->tensor->live == LG__LIVE && o->tensor->serial == o->serial;
+                if (lives ? o->node && o->tensor->node != o->node : o->firm)
+                        return false;
+                if (lives && o->tensor->storage != o->storage && o->storage->refs <= holders(r, o->storage))
+                        return false;
+        }
+        return lg__tape_lasts(k->runs < 3 ? &k->noted : &k->tape);
+}
+
 static void forget(lg_recorder *r, recording *k)
 {
         lg_ctx *c = r->object.ctx;
@@ -286,14 +309,21 @@ static void forget(lg_recorder *r, recording *k)
         lg__free(c, k, sizeof *k);
 }
 
-/* Begins a recording, in place of the one that was not used for the longest time if there are too many. */
+/* Begins a recording, in place of those that are of no more use, or of the one that was not used for the longest time
+ * if there are too many. */
 static recording *begin(lg_recorder *r, lg_list in)
 {
         lg_ctx *c = r->object.ctx;
-        recording *k = lg__alloc(c, sizeof *k), *oldest = r->recordings;
+        recording *k = lg__alloc(c, sizeof *k), *oldest;
         int64_t count = 0;
         if (!k)
                 return NULL;
+        for (recording *other = r->recordings, *next; other; other = next) {
+                next = other->next;
+                if (!lasts(r, other))
+                        forget(r, other);
+        }
+        oldest = r->recordings;
         for (recording *other = r->recordings; other; other = other->next, count++)
                 if (other->used < oldest->used)
                         oldest = other;
@@ -460,6 +490,17 @@ static bool prepare_gradients(recording *k)
         return true;
 }
 
+/* Copies gradients to which the tape adds, but which other runs have made, to where it expects them. */
+static bool copy_gradients(const recording *k)
+{
+        for (int64_t i = 0; i < k->leaf_count; i++) {
+                const leaf *l = &k->leaves[i];
+                if (l->kept && has_other_gradient(l) && !lg__copy_values(l->grad, l->node->grads[0], OP))
+                        return false;
+        }
+        return true;
+}
+
 /* Makes the gradients that the tape computes those of their leaves. */
 static bool set_gradients(recording *k)
 {
@@ -534,6 +575,8 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
                 return NULL;
         note_gradients_before(k);
         lg__drop_casts(c);
+        if (k->runs == 2) /* the memory of the runs before is not needed beside the tape's */
+                lg__cache_empty(&k->device->cache);
         begin_run(r, k);
         lg_tensor *y = NULL;
         if (!tape || lg__tape_begin(tape, c, k->device, k->runs == 2 ? &k->noted : NULL))
@@ -544,6 +587,7 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
         if (c->error || k->runs < 2)
                 return c->error ? NULL : copied(y);
         note_gradients_after(k);
+        lg__cache_empty(&k->device->cache); /* of the gradients before */
         k->result = y ? lg__tensor_own(lg_detach(y)) : NULL;
         if (k->tape.refused)
                 return lg__fail(c, LG_ERR_STATE, OP ": the function cannot be recorded: %s", k->tape.refused);
@@ -554,10 +598,11 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
 static lg_tensor *replay(recording *k, lg_list in)
 {
         lg_tensor *y = k->result ? lg__tensor_like(k->result) : NULL;
-        bool ok = (y || !k->result) && prepare_gradients(k);
+        bool ok = (y || !k->result) && prepare_gradients(k) && lg__tape_prepare(&k->tape);
         for (int i = 0; i < k->input_count && ok; i++)
                 ok = lg__copy_values(k->in[i], in.items[i], OP);
-        ok = ok && lg__tape_run(&k->tape) && set_gradients(k) && (!y || lg__copy_values(y, k->result, OP));
+        ok = ok && copy_gradients(k) && lg__tape_run(&k->tape) && set_gradients(k) &&
+             (!y || lg__copy_values(y, k->result, OP));
         return lg__created(y, ok, false);
 }
 

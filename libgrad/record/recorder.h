@@ -59,9 +59,9 @@ typedef struct recording {
         int64_t outer_count, outer_room;
         leaf *leaves; /* an array of leaf_count elements, made after the first run */
         int64_t leaf_count;
-        lg__tape noted, tape;       /* of the second run, only to compare; of the third */
+        lg__tape noted, tape;               /* of the second run, only to compare; of the third */
         lg_tensor *in[LG__RECORDED_INPUTS]; /* the tensors that the tape reads */
-        lg_tensor *result;          /* of the tape; NULL: none */
+        lg_tensor *result;                  /* of the tape; NULL: none */
 } recording;
 
 struct lg_recorder {

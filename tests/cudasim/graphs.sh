@@ -28,7 +28,7 @@ suite()
 build=$1
 suite 'dnn on cudasim, CUDASIM_CUDNN=1'
 # a test of the cache convolves one image, two, three and so on
-awk '$2 != "f64" || $3 <= 3' "$work/graphs" >"$work/some"
+awk '$3 <= 3 || ($2 != "f64" && $6 != 5)' "$work/graphs" >"$work/some"
 mv "$work/some" "$work/graphs"
 suite 'conv on cudasim' 'faults on cudasim' 'gradients on cudasim' 'layers on cudasim' 'memory on cudasim' \
         'models on cudasim' 'step on cudasim' 'watch on cudasim'
