@@ -45,7 +45,7 @@ TEST_CASE(pieces_do_not_overlap)
         for (int n = 0; n < 100; n++) {
                 const int64_t count = 1 + draw(n % 10 ? 60 : MOST);
                 draw_lives(lives, count);
-                const int64_t bytes = lg__plan(lives, count, order), most = most_at_once(lives, count);
+                const int64_t bytes = lg__place_lives(lives, count, order), most = most_at_once(lives, count);
                 for (int64_t i = 0; i < count; i++) {
                         const lg__life *a = &lives[i];
                         assert_true(a->at >= 0 && a->at % 64 == 0 && a->at + a->bytes <= bytes);

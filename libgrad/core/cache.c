@@ -259,7 +259,7 @@ bool lg__arena_plan(lg__arena *a, lg__arena *noted)
         lg__life **order = lg__alloc(c, (size_t)count * sizeof *order);
         if (!order)
                 return false;
-        const int64_t bytes = lg__plan(noted->lives, count, order);
+        const int64_t bytes = lg__place_lives(noted->lives, count, order);
         lg__free(c, order, (size_t)count * sizeof *order);
         a->planned = fresh(&a->cache, (size_t)bytes);
         if (!a->planned)

@@ -86,7 +86,7 @@ static int64_t most_at_once(const lg__life *lives, int64_t count)
         return most;
 }
 
-int64_t lg__plan(lg__life *lives, int64_t count, lg__life **order)
+int64_t lg__place_lives(lg__life *lives, int64_t count, lg__life **order)
 {
         int (*const kinds[])(const void *a, const void *b) = {by_size, by_duration, by_time};
         const int64_t most = most_at_once(lives, count), tries = WORK / 3 / count / count;

@@ -143,6 +143,34 @@ void lg__tape_host(lg_ctx *c, lg__host_fn *fn, void *owner, const void *data, si
                        (lg__tape_call){.fn = fn, .owner = owner, .args = at, .bytes = (int64_t)bytes, .updates = -1});
 }
 
+bool lg__tape_link(lg__device *d, const char *op, lg_link *link, const lg_link_args *a, uint64_t *ticket)
+{
+        lg__tape *t = d->cache.ctx->tape;
+        const int64_t at = t ? put(t, a, sizeof *a) : 0;
+        if (at < 0 ||
+            (t && !append(t, (lg__tape_call){.op = op, .link = link, .args = at, .bytes = sizeof *a, .updates = -1})))
+                return false;
+        const bool ok = d->api->links->run(d->queue, link, a, ticket);
+        if (t) {
+                t->calls[t->count - 1].ticket = *ticket;
+                t->refused = d != t->device ? "it computes on several devices" : t->refused;
+        }
+        return lg__kernel_done(d, op, ok);
+}
+
+bool lg__tape_wait(lg__device *d, const char *op, lg_link *link, uint64_t ticket)
+{
+        lg__tape *t = d->cache.ctx->tape;
+        if (!lg__kernel_done(d, op, d->api->links->wait(d->queue, link, ticket)))
+                return false;
+        int64_t i = t ? t->count - 1 : 0;
+        while (t && i >= 0 && !(t->calls[i].link == link && t->calls[i].bytes && t->calls[i].ticket == ticket))
+                i--;
+        if (i < 0)
+                t->refused = "it waits for an exchange that began before it";
+        return !t || append(t, (lg__tape_call){.op = op, .link = link, .ticket = (uint64_t)i, .updates = -1});
+}
+
 static void change(void *owner, const void *data, size_t bytes)
 {
         (void)data;
@@ -318,13 +346,28 @@ static bool same_numbers(int kernel, const void *one, const void *two)
         return true;
 }
 
+static bool same_exchange(const lg_link_args *a, const lg_link_args *b)
+{
+        return a->what == b->what && a->dtype == b->dtype && a->reduction == b->reduction && a->rank == b->rank &&
+               a->count == b->count;
+}
+
+static bool same_call(const lg__tape_call *x, const void *one, const lg__tape_call *y, const void *two)
+{
+        if (x->kernel != y->kernel || x->fn != y->fn || x->link != y->link || x->bytes != y->bytes)
+                return false;
+        if (x->fn)
+                return !memcmp(one, two, (size_t)x->bytes);
+        if (x->link)
+                return x->bytes ? same_exchange(one, two) : x->ticket == y->ticket;
+        return same_numbers(x->kernel, one, two);
+}
+
 const char *lg__tape_difference(const lg__tape *a, const lg__tape *b)
 {
         for (int64_t i = 0; i < a->count && i < b->count; i++) {
                 const lg__tape_call *x = &a->calls[i], *y = &b->calls[i];
-                const void *one = a->bytes + x->args, *two = b->bytes + y->args;
-                if (x->kernel != y->kernel || x->fn != y->fn || x->bytes != y->bytes ||
-                    !(x->fn ? !memcmp(one, two, (size_t)x->bytes) : same_numbers(x->kernel, one, two)))
+                if (!same_call(x, a->bytes + x->args, y, b->bytes + y->args))
                         return y->op ? y->op : "work of the host";
         }
         return a->count < b->count ? b->calls[a->count].op : a->count > b->count ? a->calls[b->count].op : NULL;
@@ -391,39 +434,75 @@ static void work(const lg__tape *t, const lg__tape_call *call)
         call->fn(call->owner, t->bytes + call->args, (size_t)call->bytes);
 }
 
-/* Runs the calls, the first time with a clock, and the work of the host if `works`. Returns the failed call, or NULL.
- */
-static const lg__tape_call *run_calls(lg__tape *t, bool works)
+/* Runs an operation of a link, or a wait for one, again. */
+static bool exchange(lg__tape *t, lg__tape_call *call)
+{
+        const lg_device_links *links = t->device->api->links;
+        const void *args = t->bytes + call->args;
+        return call->bytes ? links->run(t->device->queue, call->link, args, &call->ticket)
+                           : links->wait(t->device->queue, call->link, t->calls[call->ticket].ticket);
+}
+
+/* Runs the calls from `first` to before `end`, the first time with a clock, and the work of the host if `works`.
+ * Returns the failed call, or NULL. */
+static const lg__tape_call *run_calls(lg__tape *t, int64_t first, int64_t end, bool works)
 {
         lg_queue *q = t->device->queue;
         const lg_kernels *kernels = t->device->api->kernels;
         void *(*const workspace)(lg_queue *, size_t) = q->workspace;
-        const lg__tape_call *call = t->calls, *end = call + t->count;
         const bool timed = works && !t->timed;
         bool ok = true;
-        t->next_scratch = 0;
         q->workspace = same_scratch;
-        for (; call < end && ok; call++) {
+        for (; first < end && ok; first++) {
+                lg__tape_call *call = &t->calls[first];
                 const void *args = t->bytes + call->args;
                 if (timed)
-                        t->notes[call - t->calls].seconds = -clock_now();
-                if (!call->fn)
+                        t->notes[first].seconds = -clock_now();
+                if (call->link)
+                        ok = exchange(t, call);
+                else if (!call->fn)
                         ok = call->kernel < LG__KERNEL_POINTWISE
                                      ? runs[call->kernel](q, args)
                                      : kernels->pointwise[call->kernel - LG__KERNEL_POINTWISE](q, args);
                 else if (works)
                         work(t, call);
                 if (timed)
-                        t->notes[call - t->calls].seconds += clock_now();
+                        t->notes[first].seconds += clock_now();
         }
         t->timed = t->timed || works;
         q->workspace = workspace;
-        return ok ? NULL : call - 1;
+        return ok ? NULL : &t->calls[first - 1];
 }
 
-static bool run_captured(void *user)
+/* ---- graphs ---- */
+
+/* Returns where the graph of the kernel calls before call i is, or of the last ones if there is no such call; NULL:
+ * call i is not one that ends a graph. */
+static void **graph_before(lg__tape *t, int64_t i)
 {
-        return !run_calls(user, false);
+        return i == t->count ? &t->graph : t->calls[i].link ? &t->calls[i].graph : NULL;
+}
+
+static void free_graphs(lg__tape *t)
+{
+        for (int64_t i = 0; i <= t->count; i++) {
+                void **graph = graph_before(t, i);
+                if (graph && *graph)
+                        t->device->api->free_graph(t->device->queue, *graph);
+                if (graph)
+                        *graph = NULL;
+        }
+}
+
+typedef struct segment {
+        lg__tape *t;
+        int64_t first, end; /* calls [first, end) */
+} segment;
+
+static bool run_segment(void *user)
+{
+        const segment *s = user;
+        return !run_calls(s->t, s->first, s->end, false);
 }
 
 static bool refuse_release(lg_queue *q)
@@ -432,35 +511,64 @@ static bool refuse_release(lg_queue *q)
         return false;
 }
 
-/* Captures the calls as a graph, once. Returns whether there is one. */
+/* Captures the kernel calls between the calls of links as a graph each, once. Returns whether all are captured. */
 static bool capture(lg__tape *t)
 {
         lg_queue *q = t->device->queue;
-        if (t->captured || !t->device->api->capture)
-                return t->graph != NULL;
+        if (t->tried || !t->device->api->capture)
+                return t->captured;
         bool (*const release_cached)(lg_queue *) = q->release_cached;
+        int64_t kernels = 0;
+        segment s = {t, 0, 0};
         q->release_cached = refuse_release;
-        t->graph = t->device->api->capture(q, run_captured, t);
-        t->captured = true;
+        t->tried = t->captured = true;
+        t->next_scratch = 0;
+        for (; s.end <= t->count && t->captured; s.end++) {
+                void **graph = graph_before(t, s.end);
+                if (graph && kernels)
+                        t->captured = (*graph = t->device->api->capture(q, run_segment, &s)) != NULL;
+                if (graph) {
+                        s.first = s.end + 1;
+                        kernels = 0;
+                } else
+                        kernels += !t->calls[s.end].fn;
+        }
         q->release_cached = release_cached;
-        return t->graph != NULL;
+        if (!t->captured)
+                free_graphs(t);
+        return t->captured;
+}
+
+/* Launches the graphs, with the calls of links between them. Returns the name of what failed, or NULL. */
+static const char *launch(lg__tape *t, const char *op)
+{
+        for (int64_t i = 0; i <= t->count; i++) {
+                void *const *graph = graph_before(t, i);
+                if (graph && *graph && !t->device->api->launch(t->device->queue, *graph))
+                        return op;
+                if (graph && i < t->count && !exchange(t, &t->calls[i]))
+                        return t->calls[i].op;
+        }
+        return NULL;
 }
 
 /* On the CPU, calls and work of the host alternate as in the recorded run, because an optimiser's step counts only if
  * no error was found before it. */
 bool lg__tape_run(lg__tape *t)
 {
-        lg_queue *q = t->device->queue;
         const char *op = "lg_recorder_run";
         t->ctx->replayed = t;
         bool ok = set_dials(t);
         if (ok && capture(t)) {
-                ok = t->device->api->launch(q, t->graph);
-                for (const lg__tape_call *call = t->calls; ok && call < t->calls + t->count; call++)
+                const char *failed = launch(t, op);
+                for (const lg__tape_call *call = t->calls; !failed && call < t->calls + t->count; call++)
                         if (call->fn)
                                 work(t, call);
+                op = failed ? failed : op;
+                ok = !failed;
         } else if (ok) {
-                const lg__tape_call *failed = run_calls(t, true);
+                t->next_scratch = 0;
+                const lg__tape_call *failed = run_calls(t, 0, t->count, true);
                 op = failed ? failed->op : op;
                 ok = !failed;
         }
@@ -473,6 +581,7 @@ void lg__tape_free(lg__tape *t)
 {
         if (!t->ctx)
                 return;
+        free_graphs(t);
         for (int64_t i = 0; i < t->count; i++)
                 if (t->calls[i].fn == change)
                         lg__storage_unref(t->calls[i].owner);
@@ -495,8 +604,6 @@ void lg__tape_free(lg__tape *t)
         }
         lg__free(t->ctx, t->dials, (size_t)t->dial_room * sizeof *t->dials);
         lg__free(t->ctx, t->values, (size_t)t->value_room * sizeof *t->values);
-        if (t->graph)
-                t->device->api->free_graph(t->device->queue, t->graph);
         if (t->memory)
                 lg__cache_leave(&t->memory->cache);
         *t = (lg__tape){.ctx = NULL};

@@ -5,7 +5,8 @@
  * the kernels again in the same order with the same addresses. Numbers that change from run to run, such as a learning
  * rate, are in device memory: in dials, which one kernel sets before the calls. What the host does in a step, such as
  * counting it, is repeated by functions. A tape has one device. Where the device can, the calls are captured as a
- * graph, which is then launched as a whole.
+ * graph, which is then launched as a whole; operations of a link to other processes, which are no kernels, stay between
+ * several graphs.
  */
 #ifndef LG_TAPE_H
 #define LG_TAPE_H
@@ -31,9 +32,12 @@ typedef struct lg__tape_dial {
 
 typedef struct lg__tape_call {
         const char *op;
-        int kernel;      /* an lg__kernel, or LG__KERNEL_POINTWISE + an elementwise one; unused for the host's work */
-        lg__host_fn *fn; /* of work of the host; NULL: a kernel call */
+        int kernel;      /* an lg__kernel, or LG__KERNEL_POINTWISE + an elementwise one; unused for other calls */
+        lg__host_fn *fn; /* of work of the host; NULL: none */
         void *owner;     /* of that work */
+        lg_link *link;   /* of an operation of a link or, without arguments, a wait for one; NULL: neither */
+        uint64_t ticket; /* of the operation in its last run; of a wait: the number of the operation's call */
+        void *graph;     /* the kernel calls between the last call of a link and this one, captured; NULL: none */
         int64_t args;    /* offset of the arguments or of the work's data in the tape's bytes */
         int64_t bytes;   /* number of bytes of these */
         int64_t updates; /* offset of the copied array of a pass over many tensors; -1: none */
@@ -90,9 +94,9 @@ struct lg__tape {
         uint64_t rank_seed, draws;
         const char *refused; /* why the calls cannot be run again, or NULL */
         struct lg__tape_watch *watches;
-        void *graph;   /* captured, or NULL */
-        bool captured; /* capturing was tried */
-        uint64_t run;  /* ctx->run while the tape is paused */
+        void *graph;          /* the kernel calls after the last call of a link, captured; NULL: none */
+        bool tried, captured; /* capturing was tried, with success */
+        uint64_t run;         /* ctx->run while the tape is paused */
 };
 
 /* Begins a tape: calls of c are added to it until lg__tape_end(). `before` is a tape of the same step; NULL: storages
@@ -113,7 +117,7 @@ const char *lg__tape_difference(const lg__tape *a, const lg__tape *b);
 bool lg__arena_plan(lg__arena *a, lg__arena *noted);
 /* Finds an offset for each piece, so that no two overlap that are in use at once; `order` has room for `count`
  * addresses. Returns the bytes of all together. */
-int64_t lg__plan(lg__life *lives, int64_t count, lg__life **order);
+int64_t lg__place_lives(lg__life *lives, int64_t count, lg__life **order);
 
 /* Makes the tape depend on an object: it is valid while o exists and the `bytes` bytes at p, a part of it, are the
  * same. Does nothing without a tape. */
@@ -129,6 +133,10 @@ bool lg__tape_lasts(const lg__tape *t);
 bool lg__tape_prepare(const lg__tape *t);
 /* Adds work of the host, which the caller has done. Does nothing without a tape. */
 void lg__tape_host(lg_ctx *c, lg__host_fn *fn, void *owner, const void *data, size_t bytes);
+/* Starts an operation of a link and sets *ticket, or lets d's later work wait for it, as d->api->links do; runs of the
+ * tape do so again. Return false with an error. */
+bool lg__tape_link(lg__device *d, const char *op, lg_link *link, const lg_link_args *a, uint64_t *ticket);
+bool lg__tape_wait(lg__device *d, const char *op, lg_link *link, uint64_t ticket);
 /* Sets a dial, to what refresh() writes, and lets runs of the tape do so. `to` has LG_STEP_INPUTS words in device
  * memory; a tape uses memory of its own instead. Returns the memory, or NULL with an error. */
 double *lg__dial(lg__device *d, const char *op, double *to, lg__dial_fn *refresh, void *owner, int64_t index);

@@ -52,9 +52,10 @@ typedef struct lg_recorder_options {
  * and from what `user` points to. Besides ops it may call lg_backward(), lg_zero_grad(), lg_step(), the functions of
  * lg_scaler, lg_clip_grad_norm(), lg_ema_update() and lg_recompute(). Functions that read values (lg_item(), lg_read())
  * or write them (lg_write()), make modules, optimisers or other objects, use loaders, schedules or files, set rates,
- * hooks or seeds, or exchange data between processes fail inside it with LG_ERR_STATE. So does a run that keeps a
- * tensor which it has made or changes a mode of the context. All tensors are on one device. LG_ERR_ARGUMENT if fn is
- * NULL or an option is negative. Example: lg_recorder_new(c, fn, .user = net) */
+ * hooks or seeds fail inside it with LG_ERR_STATE. So do those that exchange data between processes, unless the data
+ * goes from GPU to GPU by NCCL; then all ranks of the group run such recorders alike. So does a run that keeps a tensor
+ * which it has made or changes a mode of the context. All tensors are on one device. LG_ERR_ARGUMENT if fn is NULL or
+ * an option is negative. Example: lg_recorder_new(c, fn, .user = net) */
 #define lg_recorder_new(...)                                                                                           \
         LG_CALL2(lg_recorder_new_with, lg_recorder_options, lg_recorder_new_takes_c_fn, V, V, __VA_ARGS__)
 LG_API LG_NEW lg_recorder *lg_recorder_new_with(lg_ctx *c, lg_function *fn, const lg_recorder_options *options);

@@ -45,6 +45,7 @@ static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
                                          .residual = separate ? NULL : plus,
                                          .relu = epilogue.relu && !separate};
         lg_tensor *w = tensor(m, "weight"), *b = tensor(m, "bias"), *y;
+        lg__tape_watch(m->object.ctx, &m->object, &k->group, sizeof k->group);
         if (!k->group || !m->training)
                 y = lg_batch_norm_with(x, w, b, &o);
         else if (x->at.shape.size[1] == k->channels)
@@ -129,7 +130,8 @@ bool lg__norm_is_shared(const lg_module *m)
 bool lg_sync_batch_norm(lg_module *m, lg_group *g)
 {
         if (!m || !lg__object_lasts(&m->object, "lg_sync_batch_norm") ||
-            !lg__group_ready(m->object.ctx, g, "lg_sync_batch_norm"))
+            !lg__group_ready(m->object.ctx, g, "lg_sync_batch_norm") ||
+            !lg__unrecorded(m->object.ctx, "lg_sync_batch_norm"))
                 return false;
         for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))
                 if (inner->forward_epilogue == batch_norm)

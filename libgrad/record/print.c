@@ -35,6 +35,12 @@ static void describe(const lg__tape *t, const lg__tape_call *call, char *text, s
         lg_shape shape = n->shape;
         int64_t words = 0;
         *bytes = n->bytes;
+        if (call->link) {
+                const lg_link_args *a = args;
+                *bytes = a->count * (int64_t)lg_dtype_size(a->dtype);
+                snprintf(text, size, "%s (%lld,)", lg_dtype_name(a->dtype), (long long)a->count);
+                return;
+        }
         if (call->updates >= 0) {
                 describe_pass(args, text, size, bytes);
                 return;
@@ -70,26 +76,42 @@ static void time_of(const lg__tape *t, const lg__tape_note *n, char *text, size_
         snprintf(text, size, known ? "%.1f" : "-", seconds * 1e6);
 }
 
-static void print_tape(FILE *f, const lg__tape *t)
+/* Writes how many calls there are, and how they run. */
+static void print_calls(FILE *f, const lg__tape *t)
 {
-        int64_t calls = 0;
-        for (int64_t i = 0; i < t->count; i++)
-                calls += !t->calls[i].fn;
-        fprintf(f, ", %lld kernel calls%s, %lld dial%s, %lld bytes of arguments, %lld bytes of memory\n",
-                (long long)calls, t->graph ? " captured as a graph" : "", (long long)t->dial_count,
+        int64_t calls = 0, graphs = t->graph != NULL, exchanges = 0;
+        for (int64_t i = 0; i < t->count; i++) {
+                const lg__tape_call *call = &t->calls[i];
+                calls += !call->fn && !call->link;
+                graphs += call->graph != NULL;
+                exchanges += call->link && call->bytes;
+        }
+        fprintf(f, ", %lld kernel calls", (long long)calls);
+        if (graphs == 1)
+                fputs(" captured as a graph", f);
+        else if (graphs)
+                fprintf(f, " captured as %lld graphs", (long long)graphs);
+        if (exchanges)
+                fprintf(f, ", %lld exchange%s between processes", (long long)exchanges, exchanges == 1 ? "" : "s");
+        fprintf(f, ", %lld dial%s, %lld bytes of arguments, %lld bytes of memory\n", (long long)t->dial_count,
                 t->dial_count == 1 ? "" : "s", (long long)t->used,
                 (long long)(t->arena->stats.used + t->arena->stats.cached));
+}
+
+static void print_tape(FILE *f, const lg__tape *t)
+{
+        print_calls(f, t);
         fprintf(f, "  %-28s %-20s %-32s %12s %10s\n", "function", "kernel", "result", "bytes", "us");
         for (int64_t i = 0; i < t->count; i++) {
                 const lg__tape_call *call = &t->calls[i];
                 char result[320], time[32];
                 int64_t bytes = 0;
-                if (call->fn)
+                if (call->fn || (call->link && !call->bytes))
                         continue;
                 describe(t, call, result, sizeof result, &bytes);
                 time_of(t, &t->notes[i], time, sizeof time);
-                fprintf(f, "  %-28s %-20s %-32s %12lld %10s\n", call->op, kernels[call->kernel], result,
-                        (long long)bytes, time);
+                fprintf(f, "  %-28s %-20s %-32s %12lld %10s\n", call->op,
+                        call->link ? "exchange" : kernels[call->kernel], result, (long long)bytes, time);
         }
 }
 

@@ -191,13 +191,14 @@ static void enter(lg__observer *o, const lg__frame *f)
 
 static modes modes_of(const lg_ctx *c)
 {
-        return (modes){c->threads, c->autocast, c->recording, c->deterministic, c->tf32, c->conv_tf32};
+        return (modes){c->threads, c->autocast, c->recording, c->deterministic, c->tf32, c->conv_tf32, c->watchers};
 }
 
 static bool same_modes(modes a, modes b)
 {
         return a.threads == b.threads && a.autocast == b.autocast && a.grad == b.grad &&
-               a.deterministic == b.deterministic && a.tf32 == b.tf32 && a.conv_tf32 == b.conv_tf32;
+               a.deterministic == b.deterministic && a.tf32 == b.tf32 && a.conv_tf32 == b.conv_tf32 &&
+               a.watchers == b.watchers;
 }
 
 static bool has_gradient(const lg_tensor *t)

@@ -40,6 +40,7 @@ typedef struct modes {
         int threads;
         lg_dtype autocast;
         bool grad, deterministic, tf32, conv_tf32;
+        const lg__watcher *watchers; /* the last data-parallel module */
 } modes;
 
 typedef struct recording {
