@@ -1,8 +1,9 @@
 /* recorded.c - recorded steps of several ranks: recorded KIND, run by mpirun with LIBGRAD_MPI, or alone. Prints "held"
- * if all did, else what did not. On the device that LG_TEST_DEVICE names. KIND: right    recordings give the bits of
- * the function: of ranks whose GPUs exchange data by NCCL, or of one rank host     what goes through the memory of the
- * host is refused weights  so are weights of the ranks closed   all close the group between the runs;  leaves  only the
- * last rank does;  stalls  its NCCL does not go on
+ * if all did, else what did not. On the device that LG_TEST_DEVICE names. KIND:
+ *   right    recordings give the bits of the function: of ranks whose GPUs exchange data by NCCL, or of one rank
+ *   host     what goes through the memory of the host is refused
+ *   weights  so are weights of the ranks
+ *   closed   all close the group between the runs;  leaves  only the last rank does;  stalls  its NCCL does not go on
  */
 #include <math.h>
 #include <stdlib.h>
