@@ -142,7 +142,7 @@ TEST_CASE(long_trainings)
                 {"recompute", .network = dropout_network, .step = train_recomputed},
                 {"autocast", .step = train_bf16},
                 {"two sizes", .batch = two_sizes, .ordinary = 6}};
-        CHECK_ALL(rows, steps_or(45));
+        CHECK_ALL(rows, steps_or(24));
 }
 
 /* ---- networks ---- */
@@ -247,7 +247,7 @@ TEST_CASE(networks_of_every_kind)
                 {"LSTM", .network = lstm_network, .input = sequences, .step = train_lstm},
                 {"labels", .network = label_network, .step = train_labels},
                 {"gradient penalty", .step = train_penalty}};
-        CHECK_ALL(rows, 40);
+        CHECK_ALL(rows, 20);
 }
 
 /* ---- ops ---- */
