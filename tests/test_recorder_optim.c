@@ -26,7 +26,7 @@ MAKE(adagrad, adagrad, 1e-2, .lr_decay = 0.01, .weight_decay = 0.01, .initial_ac
 MAKE(adadelta, adadelta, 1, .weight_decay = 0.01)
 MAKE(nadam, nadam, 1e-2, .weight_decay = 0.01, .decoupled = true)
 MAKE(radam, radam, 1e-2, .weight_decay = 0.01, .decoupled = true)
-MAKE(asgd, asgd, 1e-2, .t0 = 8, .weight_decay = 0.01)
+MAKE(asgd, asgd, 1e-2, .t0 = 4, .weight_decay = 0.01)
 MAKE(rprop, rprop, 1e-2, .eta_plus = 1.1)
 MAKE(lion, lion, 1e-3, .weight_decay = 0.01)
 MAKE(lamb, lamb, 1e-2, .weight_decay = 0.01)
@@ -87,7 +87,7 @@ static void check_optimiser(size_t i, lg_dtype dtype, void (*make)(run *r), void
                             .between = between,
                             .dtype = dtype,
                             .with = &optimisers[i].of};
-        assert_recorded(&s, steps_or(12));
+        assert_recorded(&s, steps_or(8));
 }
 
 #define COUNT (sizeof optimisers / sizeof *optimisers)
