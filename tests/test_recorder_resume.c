@@ -74,7 +74,7 @@ TEST_CASE(resumed_in_another_context)
                                  {"masters", .begin = with_cosine, .dtype = LG_BF16},
                                  {"Muon", .begin = with_muon, .dtype = LG_F16}};
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-                const int steps = steps_or(40) / 2 * 2;
+                const int steps = steps_or(20) / 2 * 2;
                 outcome a = run_all(&rows[i], true, steps), b = run_halves(&rows[i], steps);
                 assert_int_equal(b.replays, steps - 6);
                 assert_same_outcome(rows[i].name, a, b, steps);
@@ -85,9 +85,9 @@ TEST_CASE(resumed_in_another_context)
 
 static void save_and_load(run *r, int i)
 {
-        if (i == 12)
+        if (i == 6)
                 assert_true(lg_checkpoint_save(checkpoint_of(r), path));
-        if (i == 20)
+        if (i == 10)
                 assert_true(lg_checkpoint_load(checkpoint_of(r), path));
 }
 
@@ -96,15 +96,15 @@ static void load_the_beginning(run *r, int i)
 {
         if (i == 0)
                 assert_true(lg_checkpoint_save(checkpoint_of(r), path));
-        if (i == 20)
+        if (i == 10)
                 assert_true(lg_checkpoint_load(checkpoint_of(r), path));
 }
 
 static void load_weights(run *r, int i)
 {
-        if (i == 12)
+        if (i == 6)
                 assert_true(lg_save(r->net, path));
-        if (i == 20 || i == 21 || i == 30)
+        if (i == 10 || i == 11 || i == 15)
                 assert_true(lg_load(r->net, path));
 }
 
@@ -123,13 +123,13 @@ static void load_uneven_steps(run *r, int i)
                 assert_true(lg_checkpoint_save(checkpoint_of(r), path));
         if (i == 3 || i == 6)
                 lg_set_requires_grad(lg_parameter(r->net, "0.weight"), i == 6);
-        if (i == 12)
+        if (i == 9)
                 assert_true(lg_checkpoint_save(checkpoint_of(r), other));
-        if (i == 15)
+        if (i == 10)
                 assert_true(lg_checkpoint_load(checkpoint_of(r), path));
-        if (i == 25)
+        if (i == 15)
                 assert_true(lg_checkpoint_load(checkpoint_of(r), other));
-        if (i == 25)
+        if (i == 15)
                 unlink(other);
 }
 
@@ -152,12 +152,12 @@ TEST_CASE(loads_between_runs)
                  .ordinary = 6},
                 {"no average", .begin = with_all, .step = train_with_all, .between = load_the_beginning, .ordinary = 6},
                 {"uneven steps", .begin = with_cosine, .between = load_uneven_steps, .ordinary = 16},
-                {"saves", .begin = with_all, .step = train_with_all, .between = save_often, .ordinary = 13},
+                {"saves", .begin = with_all, .step = train_with_all, .between = save_often, .ordinary = 7},
                 {"weights", .between = load_weights},
                 {"weights of masters", .begin = with_cosine, .between = load_weights, .dtype = LG_BF16},
                 {"weights of Muon's masters", .begin = with_muon, .between = load_weights, .dtype = LG_F16},
                 {"written weights of masters", .begin = with_cosine, .between = write_weights, .dtype = LG_F16},
         };
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-                assert_recorded(&rows[i], 40);
+                assert_recorded(&rows[i], 20);
 }
