@@ -538,13 +538,24 @@ static lg_tensor *run_observed(lg_recorder *r, recording *k, lg_list in)
         return y;
 }
 
+/* Returns a number made of which tensor of the run the result is, and of which leaves have a gradient after it. */
+static uint64_t outcome_of(lg_recorder *r, const recording *k, lg_tensor *result)
+{
+        uint64_t h = operand(r, NULL, result);
+        for (int64_t i = 0; i < k->leaf_count; i++)
+                h = mix(h, has_gradient(k->outers[k->leaves[i].outer].tensor));
+        return h;
+}
+
 /* Compares the kernel calls of the last run with the recorded ones. Returns false with an error. */
-static bool is_same(lg_recorder *r, recording *k)
+static bool is_same(lg_recorder *r, recording *k, uint64_t outcome)
 {
         const char *other = lg__tape_difference(&k->noted, &k->tape);
         if (k->at < k->count)
                 other = k->ops[k->at].op->name;
         lg__tape_free(&k->noted);
+        if (!other && outcome != k->outcome)
+                return differs(r, "the end", "which tensor is the result, or which parameters have gradients");
         return !other || differs(r, other, "what it computes with");
 }
 
@@ -584,6 +595,9 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
                 y = run_observed(r, k, k->runs == 2 ? (lg_list){in.count, k->in} : in);
         if (tape)
                 lg__tape_end(tape);
+        const uint64_t outcome = c->error ? 0 : outcome_of(r, k, y);
+        if (k->runs == 1)
+                k->outcome = outcome;
         end_run(r);
         if (c->error || k->runs < 2)
                 return c->error ? NULL : copied(y);
@@ -592,7 +606,7 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
         k->result = y ? lg__tensor_own(lg_detach(y)) : NULL;
         if (k->tape.refused)
                 return lg__fail(c, LG_ERR_STATE, OP ": the function cannot be recorded: %s", k->tape.refused);
-        return is_same(r, k) ? copied(y) : NULL;
+        return is_same(r, k, outcome) ? copied(y) : NULL;
 }
 
 /* All memory is allocated before the tape runs, so that a run that fails for want of it has changed nothing. */
@@ -615,8 +629,9 @@ static lg_tensor *verified(lg_recorder *r, recording *k, lg_list in)
         begin_run(r, k);
         lg_tensor *y = lg__tape_begin(&k->noted, c, k->device, NULL) ? run_observed(r, k, in) : NULL;
         lg__tape_end(&k->noted);
+        const uint64_t outcome = c->error ? 0 : outcome_of(r, k, y);
         end_run(r);
-        return !c->error && is_same(r, k) ? copied(y) : NULL;
+        return !c->error && is_same(r, k, outcome) ? copied(y) : NULL;
 }
 
 static bool inputs_are_good(lg_recorder *r, lg_list in)

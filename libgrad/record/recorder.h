@@ -63,6 +63,7 @@ typedef struct recording {
         lg__tape noted, tape;               /* of the second run, only to compare; of the third */
         lg_tensor *in[LG__RECORDED_INPUTS]; /* the tensors that the tape reads */
         lg_tensor *result;                  /* of the tape; NULL: none */
+        uint64_t outcome;                   /* of the second run: which tensor is its result, what has gradients */
 } recording;
 
 struct lg_recorder {
