@@ -171,6 +171,9 @@ cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMo
 {
         LOCK;
         FAIL(cudaErrorStreamCaptureUnsupported);
+        static const bool refused = number("CUDASIM_CAPTURE", 1) == 0;
+        if (refused)
+                return note(cudaErrorStreamCaptureUnsupported);
         stream_record *r = record_of(s);
         if (r->captures)
                 return note(cudaErrorIllegalState);
