@@ -388,19 +388,21 @@ static void *same_scratch(lg_queue *q, size_t bytes)
         return t->next_scratch < t->scratch_count ? t->scratch[t->next_scratch++] : NULL;
 }
 
-bool lg__tape_begin(lg__tape *t, lg_ctx *c, lg__device *d, bool memory)
+bool lg__tape_begin(lg__tape *t, lg_ctx *c, lg__device *d, lg__tape *before)
 {
         *t = (lg__tape){.ctx = c, .device = d, .random = c->random, .rank_seed = c->rank_seed};
-        if (memory) {
-                t->arena = lg__alloc(c, sizeof *t->arena);
-                if (!t->arena)
+        t->memory = lg__alloc(c, sizeof *t->memory);
+        if (!t->memory)
+                return false;
+        t->memory->cache = (lg__cache){.ctx = c, .device = d->id, .whole = &d->cache};
+        t->memory->noting = !before;
+        if (before) {
+                t->arena = &t->memory->cache;
+                if (!lg__arena_plan(t->memory, before->memory))
                         return false;
-                t->arena->ctx = c;
-                t->arena->device = d->id;
-                t->arena->whole = &d->cache;
         }
         c->tape = t;
-        d->arena = t->arena;
+        d->arena = &t->memory->cache;
         return true;
 }
 
@@ -602,8 +604,8 @@ void lg__tape_free(lg__tape *t)
         }
         lg__free(t->ctx, t->dials, (size_t)t->dial_room * sizeof *t->dials);
         lg__free(t->ctx, t->values, (size_t)t->value_room * sizeof *t->values);
-        if (t->arena)
-                lg__cache_leave(t->arena);
+        if (t->memory)
+                lg__cache_leave(&t->memory->cache);
         *t = (lg__tape){.ctx = NULL};
 }
 
@@ -625,5 +627,5 @@ void lg__tape_resume(lg__tape *t)
                 return;
         t->ctx->tape = t;
         t->ctx->run = t->run;
-        t->device->arena = t->arena;
+        t->device->arena = &t->memory->cache;
 }

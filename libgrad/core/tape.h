@@ -52,10 +52,31 @@ typedef struct lg__tape_note {
         void *from, *to; /* marks before and after it in the recorded run on other devices */
 } lg__tape_note;
 
+/* A piece of memory that a step uses. Requests and returns of pieces are events, which are numbered together. */
+typedef struct lg__life {
+        const lg__block *block; /* until it is returned */
+        int64_t bytes, at;      /* rounded up; offset in the planned memory */
+        int64_t from, to;       /* events that request and return it; to: INT64_MAX if the step keeps it */
+        int64_t tried;          /* an offset that is tried */
+        struct lg__life *next;  /* the next one by that */
+} lg__life;
+
+/* The memory of a tape. A tape that cannot run notes the requests of the device's cache. The next one has its pieces at
+ * places that were planned from these, as long as its events are the same; after that, its cache serves the others. */
+typedef struct lg__arena {
+        lg__cache cache;
+        lg__life *lives;
+        int64_t count, room, next; /* next: number of the next request */
+        int64_t events;
+        lg__block *planned; /* memory of all planned pieces, or NULL */
+        bool noting, follows;
+} lg__arena;
+
 struct lg__tape {
         lg_ctx *ctx;
         lg__device *device;
-        lg__cache *arena; /* NULL: the tape cannot run */
+        lg__arena *memory;
+        lg__cache *arena; /* the memory's; NULL: the tape cannot run */
         lg__tape_call *calls;
         int64_t count, room;
         lg__tape_note *notes; /* of the calls, if there is an arena */
@@ -78,9 +99,9 @@ struct lg__tape {
         uint64_t run;         /* ctx->run while the tape is paused */
 };
 
-/* Begins a tape: calls of c are added to it until lg__tape_end(). Without `memory`, storages come from the device's
- * cache and the tape cannot run. Returns false with an error. */
-bool lg__tape_begin(lg__tape *t, lg_ctx *c, lg__device *d, bool memory);
+/* Begins a tape: calls of c are added to it until lg__tape_end(). `before` is a tape of the same step; NULL: storages
+ * come from the device's cache and the tape cannot run. Returns false with an error. */
+bool lg__tape_begin(lg__tape *t, lg_ctx *c, lg__device *d, lg__tape *before);
 void lg__tape_end(lg__tape *t);
 /* Runs all calls again. Returns false with an error. */
 bool lg__tape_run(lg__tape *t);
@@ -91,6 +112,12 @@ void lg__tape_done(lg__tape *t);
 void lg__tape_describe(lg__tape *t, lg_dtype dtype, lg_shape shape, int64_t bytes);
 /* Returns the name of the first call whose kernel or whose numbers differ in two tapes of the same step, or NULL. */
 const char *lg__tape_difference(const lg__tape *a, const lg__tape *b);
+
+/* Plans the memory of the lives that `noted` has, which move to a. Returns false with an error. */
+bool lg__arena_plan(lg__arena *a, lg__arena *noted);
+/* Finds an offset for each piece, so that no two overlap that are in use at once; `order` has room for `count`
+ * addresses. Returns the bytes of all together. */
+int64_t lg__place_lives(lg__life *lives, int64_t count, lg__life **order);
 
 /* Makes the tape depend on an object: it is valid while o exists and the `bytes` bytes at p, a part of it, are the
  * same. Does nothing without a tape. */

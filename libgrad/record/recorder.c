@@ -580,7 +580,7 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
                 lg__cache_empty(&k->device->cache);
         begin_run(r, k);
         lg_tensor *y = NULL;
-        if (!tape || lg__tape_begin(tape, c, k->device, k->runs == 2))
+        if (!tape || lg__tape_begin(tape, c, k->device, k->runs == 2 ? &k->noted : NULL))
                 y = run_observed(r, k, k->runs == 2 ? (lg_list){in.count, k->in} : in);
         if (tape)
                 lg__tape_end(tape);
@@ -613,7 +613,7 @@ static lg_tensor *verified(lg_recorder *r, recording *k, lg_list in)
         lg_ctx *c = r->object.ctx;
         lg__drop_casts(c);
         begin_run(r, k);
-        lg_tensor *y = lg__tape_begin(&k->noted, c, k->device, false) ? run_observed(r, k, in) : NULL;
+        lg_tensor *y = lg__tape_begin(&k->noted, c, k->device, NULL) ? run_observed(r, k, in) : NULL;
         lg__tape_end(&k->noted);
         end_run(r);
         return !c->error && is_same(r, k) ? copied(y) : NULL;

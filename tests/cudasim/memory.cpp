@@ -293,8 +293,11 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t bytes, 
 {
         LOCK;
         FAIL(cudaErrorInvalidValue);
+        NOT_BROKEN(s);
         copies++;
         bool to_device = owner(to), from_device = owner(from);
+        if ((!to_device && !is_pinned(to, bytes)) || (!from_device && !is_pinned(from, bytes)))
+                NOT_CAPTURED_IN(record_of(s)); /* a graph would read what the host has there later */
         if (kind == cudaMemcpyHostToDevice     ? !to_device || from_device
             : kind == cudaMemcpyDeviceToHost   ? to_device || !from_device
             : kind == cudaMemcpyDeviceToDevice ? !to_device || !from_device
@@ -326,6 +329,7 @@ cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *to, int to_device, const void *f
 {
         LOCK;
         FAIL(cudaErrorInvalidValue);
+        NOT_BROKEN(s);
         if (owner(to) != &devices[to_device] || owner(from) != &devices[from_device])
                 die("cudaMemcpyPeerAsync: a pointer is not of the device that is named");
         check_device("cudaMemcpyPeerAsync", to, bytes);
@@ -351,6 +355,7 @@ cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t bytes, cudaStre
 {
         LOCK;
         FAIL(cudaErrorInvalidValue);
+        NOT_BROKEN(s);
         check_device("cudaMemsetAsync", p, bytes);
         enqueue(s, [=] { memset(p, value, bytes); });
         return cudaSuccess;

@@ -1,5 +1,0 @@
-var NAVTREEINDEX0 =
-{
-"index.html":[],
-"pages.html":[]
-};

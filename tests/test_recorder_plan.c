@@ -1,0 +1,143 @@
+/* test_recorder_plan.c - a recording takes as much memory as a step of its function, and gives all back. */
+#include "recorded_models.h"
+
+static lg_tensor *mean_of_positions(lg_module *m, lg_list in, void *user)
+{
+        (void)m;
+        (void)user;
+        return lg_mean(in.items[0], .dims = LG_DIMS(1));
+}
+
+static lg_module *encoder(lg_ctx *c)
+{
+        return lg_nn_sequential(c,
+                                lg_nn_transformer_encoder(c, 64, 4, 3, .feedforward = 256, .dropout = LG_ZERO,
+                                                          .norm_first = true, .batch_first = true),
+                                lg_nn_module(c, "Mean", .forward = mean_of_positions), lg_nn_linear(c, 64, 10));
+}
+
+static const recorded_model models[] = {{"mlp", lg_model_mlp, 16, 3, {1, 28, 28}},
+                                        {"lenet", lg_model_lenet, 4, 3, {1, 28, 28}},
+                                        {"cnn", lg_model_cnn, 2, 3, {1, 28, 28}},
+                                        {"resnet18", resnet18_for_colours, 2, 3, {3, 8, 8}},
+                                        {"encoder", encoder, 4, 2, {16, 64}}};
+
+/* Makes a step of the function in a scope. */
+static void plain_step(training *t)
+{
+        lg_scope s = lg_scope_begin(t->c);
+        assert_non_null(training_step(t->c, LG_LIST(t->x, t->y), t));
+        lg_scope_end(t->c, s);
+}
+
+/* Its pieces of memory are planned, so that they take hardly more than those that the step has at once. */
+TEST_CASE(a_recording_takes_the_memory_of_a_step)
+{
+        for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+                training t;
+                lg_ctx *c = open_ctx();
+                const lg_device d = test_device(c);
+                open_training(&t, c, &models[i], false);
+                for (int n = 0; n < 3; n++)
+                        plain_step(&t);
+                lg_zero_grad(t.opt);
+                const int64_t before = lg_memory_stats(c, d).used; /* of parameters, states and inputs */
+                lg_reset_peak_memory(c, d);
+                plain_step(&t);
+                const int64_t step = lg_memory_stats(c, d).peak - before;
+                const int64_t gradients = lg_memory_stats(c, d).used - before;
+                lg_reset_peak_memory(c, d);
+                plain_step(&t);
+                const int64_t beside = lg_memory_stats(c, d).peak - before - gradients;
+                run_steps(&t, 5);
+                const int64_t recording = printed(t.recorder, "bytes of memory");
+                print_message("%-9s %9lld bytes, of a step %9lld: %.3f; beside gradients %.3f\n", models[i].name,
+                              (long long)recording, (long long)step, (double)recording / (double)step,
+                              (double)(recording - gradients) / (double)beside);
+                assert_true(recording > 0 && (double)recording <= 1.02 * (double)step);
+                assert_true((double)(recording - gradients) <= 1.02 * (double)beside);
+                assert_ok(c);
+                lg_close(c);
+        }
+}
+
+/* What a recorder took is there again when it is freed, but the gradients of the last step. */
+TEST_CASE(a_freed_recorder_gives_its_memory_back)
+{
+        training t;
+        lg_ctx *c = open_ctx();
+        const lg_device d = test_device(c);
+        open_training(&t, c, &models[1], false);
+        plain_step(&t);
+        lg_zero_grad(t.opt);
+        int64_t before = 0;
+        for (int i = 0; i < 3; i++) {
+                if (!t.recorder)
+                        t.recorder = lg_recorder_new(c, training_step, .user = &t);
+                run_steps(&t, 6);
+                lg_recorder_free(t.recorder);
+                t.recorder = NULL;
+                assert_true(lg_zero_grad(t.opt) && lg_synchronize(c));
+                lg_empty_cache(c);
+                const lg_memory_stats_t now = lg_memory_stats(c, d);
+                if (i == 0)
+                        before = now.used + now.cached;
+                assert_int_equal(now.used + now.cached, before);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* A step that returns memory in another order in its second, third or a later run than before. */
+typedef struct freeing {
+        training t;
+        int calls, at;
+} freeing;
+
+static lg_tensor *step_that_frees(lg_ctx *c, lg_list in, void *user)
+{
+        freeing *f = user;
+        lg_tensor *x = lg_reshape(in.items[0], LG_SHAPE(-1, 784));
+        lg_tensor *a = lg_square(x), *b = lg_exp(lg_neg(a));
+        if (++f->calls == f->at)
+                lg_free(a);
+        lg_tensor *y = lg_sin(b);
+        if (f->calls == f->at + 1)
+                lg_free(b);
+        lg_tensor *z = lg_mul(lg_cos(y), y);
+        return lg_mul(training_step(c, LG_LIST(lg_reshape(z, LG_SHAPE(-1, 1, 28, 28)), in.items[1]), &f->t),
+                      lg_mean(z));
+}
+
+TEST_CASE(memory_that_is_returned_in_another_order)
+{
+        enum { RUNS = 8, MOST = 110000 };
+        double *expected = malloc(MOST * sizeof *expected), *got = malloc(MOST * sizeof *got);
+        for (int at = 0; at <= 4; at++) {
+                double losses[2][RUNS];
+                for (int eager = 1; eager >= 0; eager--) {
+                        freeing f = {.at = at};
+                        lg_ctx *c = open_ctx();
+                        open_training(&f.t, c, &models[0], true);
+                        lg_recorder *r = lg_recorder_new(c, step_that_frees, .user = &f, .eager = eager);
+                        for (int i = 0; i < RUNS; i++) {
+                                lg_scope s = lg_scope_begin(c);
+                                lg_tensor *loss = lg_recorder_run(r, f.t.x, f.t.y);
+                                losses[eager][i] = loss ? lg_item(loss) : NAN;
+                                lg_scope_end(c, s);
+                        }
+                        assert_ok(c);
+                        assert_int_equal(lg_recorder_replays(r), eager ? 0 : RUNS - 3);
+                        int64_t n = 0;
+                        lg_list list = lg_parameters(f.t.net);
+                        for (int i = 0; i < list.count; i++)
+                                n += read_all(list.items[i], (eager ? expected : got) + n, MOST - n);
+                        if (!eager)
+                                assert_memory_equal(got, expected, (size_t)n * sizeof *got);
+                        lg_close(c);
+                }
+                assert_memory_equal(losses[0], losses[1], sizeof losses[0]);
+        }
+        free(expected);
+        free(got);
+}
