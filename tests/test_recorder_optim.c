@@ -104,6 +104,41 @@ TEST_CASE(schedules)
                 check_optimiser(i, LG_F32, with_schedule, NULL);
 }
 
+static void halve(lg_ctx *c, lg_tensor *w)
+{
+        lg_no_grad(c) lg_mul_scalar_(w, 0.5);
+}
+
+/* Changes 16-bit weights in the step, before and after the optimiser, which then updates their masters. */
+static lg_tensor *train_and_halve(lg_ctx *c, lg_list in, void *user)
+{
+        run *r = user;
+        lg_tensor *loss = loss_of(r, in);
+        lg_zero_grad(r->opt);
+        lg_backward(loss);
+        halve(c, lg_parameter(r->net, "0.weight"));
+        lg_step(r->opt);
+        halve(c, lg_parameter(r->net, "2.weight"));
+        return loss;
+}
+
+static void halve_third(run *r, int i)
+{
+        if (i % 3 == 1)
+                halve(r->c, lg_parameter(r->net, "4.weight"));
+}
+
+TEST_CASE(masters_of_weights_that_the_step_changes)
+{
+        const scenario s = {.name = "halved",
+                            .begin = with_groups,
+                            .step = train_and_halve,
+                            .between = halve_third,
+                            .dtype = LG_BF16,
+                            .with = &optimisers[2].of};
+        assert_recorded(&s, 20);
+}
+
 /* Each optimiser with one other dtype, or with all if the number of steps is given. */
 TEST_CASE(parameters_of_other_dtypes)
 {

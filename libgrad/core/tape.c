@@ -185,6 +185,15 @@ void lg__storage_changed(lg__storage *s)
                 lg__tape_host(s->ctx, change, lg__storage_ref(s), NULL, 0);
 }
 
+bool lg__tape_changes(const lg_ctx *c, const lg__storage *s)
+{
+        const lg__tape *t = c->tape;
+        for (int64_t i = 0; t && i < t->count; i++)
+                if (t->calls[i].fn == change && t->calls[i].owner == s)
+                        return true;
+        return false;
+}
+
 /* ---- dials ---- */
 
 /* Adds a dial. Calls that are before it on the tape run after it is set. */

@@ -148,5 +148,7 @@ lg__tape *lg__tape_pause(lg_ctx *c);
 void lg__tape_resume(lg__tape *t);
 /* Counts a change of s in place, now and whenever the tape runs. */
 void lg__storage_changed(lg__storage *s);
+/* Returns whether there is a tape, on which s was changed so. */
+bool lg__tape_changes(const lg_ctx *c, const lg__storage *s);
 
 #endif

@@ -137,12 +137,14 @@ static bool set_master(lg__slot *s)
         return true;
 }
 
+/* Runs of a tape begin with prepare_masters(), so the tape has the update only if the step itself changes the
+ * parameter. */
 static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
 {
         const lg_tensor *p = s->param;
         if (!lg__slot_has_master(opt, s) || (s->master && s->of == p->storage && s->version == p->storage->version))
                 return true;
-        lg__tape *tape = lg__tape_pause(p->ctx);
+        lg__tape *tape = lg__tape_changes(p->ctx, p->storage) ? NULL : lg__tape_pause(p->ctx);
         const bool ok = set_master(s);
         lg__tape_resume(tape);
         return ok;
