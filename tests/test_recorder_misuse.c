@@ -282,7 +282,7 @@ TEST_CASE(another_result)
                 t.run.recorder = lg_recorder_new(t.run.c, returns_other, .user = &t, .verify_every = 1);
                 for (int n = 1; n < at; n++)
                         assert_non_null(run_once(&t));
-                assert_fails(t.run.c, run_once(&t), LG_ERR_STATE, "the result differs between two runs");
+                assert_fails(t.run.c, run_once(&t), LG_ERR_STATE, "the end differs between two runs");
                 lg_close(t.run.c);
         }
 }

@@ -30,13 +30,18 @@ static void plain_step(training *t)
         lg_scope_end(t->c, s);
 }
 
-/* Its pieces of memory are planned, so that they take hardly more than those that the step has at once. */
+/* Its pieces of memory are planned, so that they take hardly more than those that the step has at once. Only on the
+ * CPU, or with $LG_TEST_LONG, is resnet18 fast enough. */
 TEST_CASE(a_recording_takes_the_memory_of_a_step)
 {
         for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
                 training t;
                 lg_ctx *c = open_ctx();
                 const lg_device d = test_device(c);
+                if (d.type != LG_DEVICE_CPU && !strcmp(models[i].name, "resnet18") && !getenv("LG_TEST_LONG")) {
+                        lg_close(c);
+                        continue;
+                }
                 open_training(&t, c, &models[i], false);
                 for (int n = 0; n < 3; n++)
                         plain_step(&t);
@@ -88,7 +93,7 @@ TEST_CASE(a_freed_recorder_gives_its_memory_back)
         lg_close(c);
 }
 
-/* A step that returns memory in another order in its second, third or a later run than before. */
+/* A step that returns memory sooner in one call than in others, of which its ops do not know. */
 typedef struct freeing {
         training t;
         int calls, at;
@@ -97,46 +102,50 @@ typedef struct freeing {
 static lg_tensor *step_that_frees(lg_ctx *c, lg_list in, void *user)
 {
         freeing *f = user;
-        lg_tensor *x = lg_reshape(in.items[0], LG_SHAPE(-1, 784));
-        lg_tensor *a = lg_square(x), *b = lg_exp(lg_neg(a));
-        if (++f->calls == f->at)
+        lg_tensor *x = lg_reshape(in.items[0], LG_SHAPE(-1, 784)), *a = lg_square(x), *b = lg_exp(lg_neg(a));
+        f->calls++;
+        if (f->calls == f->at)
                 lg_free(a);
-        lg_tensor *y = lg_sin(b);
-        if (f->calls == f->at + 1)
-                lg_free(b);
-        lg_tensor *z = lg_mul(lg_cos(y), y);
-        return lg_mul(training_step(c, LG_LIST(lg_reshape(z, LG_SHAPE(-1, 1, 28, 28)), in.items[1]), &f->t),
-                      lg_mean(z));
+        lg_tensor *y = lg_sin(b), *z = lg_reshape(lg_mul(lg_cos(y), y), LG_SHAPE(-1, 1, 28, 28));
+        lg_tensor *loss = training_step(c, LG_LIST(z, in.items[1]), &f->t);
+        lg_tensor *large = lg_zeros(c, LG_SHAPE(128, 784));
+        return lg_add(loss, lg_mean(lg_add_scalar(large, 1)));
+}
+
+/* Reads the gradients that the last of some runs leaves; all begin without. */
+static int64_t gradients_of_runs(freeing *f, bool eager, double *losses, int runs, double *out, int64_t most)
+{
+        lg_ctx *c = open_ctx();
+        open_training(&f->t, c, &models[0], true);
+        lg_recorder *r = lg_recorder_new(c, step_that_frees, .user = f, .eager = eager);
+        for (int i = 0; i < runs; i++) {
+                lg_scope s = lg_scope_begin(c);
+                lg_zero_grad(f->t.opt);
+                lg_tensor *loss = lg_recorder_run(r, f->t.x, f->t.y);
+                losses[i] = loss ? lg_item(loss) : NAN;
+                lg_scope_end(c, s);
+        }
+        assert_ok(c);
+        assert_int_equal(lg_recorder_replays(r), eager ? 0 : runs - 3);
+        int64_t n = 0;
+        lg_list list = lg_parameters(f->t.net);
+        for (int i = 0; i < list.count; i++)
+                n += read_all(lg_grad_of(list.items[i]), out + n, most - n);
+        lg_close(c);
+        return n;
 }
 
 TEST_CASE(memory_that_is_returned_in_another_order)
 {
         enum { RUNS = 8, MOST = 110000 };
         double *expected = malloc(MOST * sizeof *expected), *got = malloc(MOST * sizeof *got);
-        for (int at = 0; at <= 4; at++) {
+        for (int at = 1; at <= 4; at++) {
                 double losses[2][RUNS];
-                for (int eager = 1; eager >= 0; eager--) {
-                        freeing f = {.at = at};
-                        lg_ctx *c = open_ctx();
-                        open_training(&f.t, c, &models[0], true);
-                        lg_recorder *r = lg_recorder_new(c, step_that_frees, .user = &f, .eager = eager);
-                        for (int i = 0; i < RUNS; i++) {
-                                lg_scope s = lg_scope_begin(c);
-                                lg_tensor *loss = lg_recorder_run(r, f.t.x, f.t.y);
-                                losses[eager][i] = loss ? lg_item(loss) : NAN;
-                                lg_scope_end(c, s);
-                        }
-                        assert_ok(c);
-                        assert_int_equal(lg_recorder_replays(r), eager ? 0 : RUNS - 3);
-                        int64_t n = 0;
-                        lg_list list = lg_parameters(f.t.net);
-                        for (int i = 0; i < list.count; i++)
-                                n += read_all(list.items[i], (eager ? expected : got) + n, MOST - n);
-                        if (!eager)
-                                assert_memory_equal(got, expected, (size_t)n * sizeof *got);
-                        lg_close(c);
-                }
+                freeing one = {.at = at}, two = {.at = at};
+                const int64_t n = gradients_of_runs(&one, true, losses[0], RUNS, expected, MOST);
+                assert_int_equal(gradients_of_runs(&two, false, losses[1], RUNS, got, MOST), n);
                 assert_memory_equal(losses[0], losses[1], sizeof losses[0]);
+                assert_memory_equal(got, expected, (size_t)n * sizeof *got);
         }
         free(expected);
         free(got);

@@ -193,6 +193,42 @@ TEST_CASE(odd_steps)
         }
 }
 
+/* Ends in call `at` in another way than in others: 1, with another result; 2, with none; 3, without gradients. */
+typedef struct ending {
+        trial t;
+        int way;
+} ending;
+
+static lg_tensor *step_with_end(lg_ctx *c, lg_list in, void *user)
+{
+        ending *e = user;
+        lg_tensor *other = lg_mean(in.items[0]), *loss = train(c, LG_LIST(in.items[0], e->t.in[1]), &e->t.run);
+        const bool now = ++e->t.calls == e->t.at;
+        if (now && e->way == 3)
+                lg_zero_grad(e->t.run.opt);
+        return !now || e->way == 3 ? loss : e->way == 1 ? other : NULL;
+}
+
+TEST_CASE(another_end)
+{
+        for (int way = 1; way <= 3; way++)
+                for (int at = 2; at <= 4; at++) {
+                        ending e = {.t.at = at, .way = way};
+                        open_trial(&e.t);
+                        e.t.run.recorder = lg_recorder_new(e.t.run.c, step_with_end, .user = &e, .verify_every = 1);
+                        for (int i = 1; i < at && !lg_error(e.t.run.c); i++) {
+                                lg_zero_grad(e.t.run.opt);
+                                assert_non_null(run_once(&e.t));
+                        }
+                        for (int i = 0; i < 2 && !lg_error(e.t.run.c); i++) {
+                                lg_zero_grad(e.t.run.opt);
+                                run_once(&e.t);
+                        }
+                        assert_error(e.t.run.c, LG_ERR_STATE, "the end differs between two runs of the function");
+                        lg_close(e.t.run.c);
+                }
+}
+
 TEST_CASE(printing)
 {
         trial t = {0};

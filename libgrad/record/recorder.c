@@ -580,20 +580,6 @@ static bool set_gradients(recording *k)
         return true;
 }
 
-/* Notes which tensor is the result, or compares it with the result of the second run. */
-static bool note_result(lg_recorder *r, recording *k, lg_list in, const lg_tensor *y)
-{
-        uint64_t h = y ? mix((uint64_t)y->at.shape.ndim, (uintptr_t)y->storage) : 0;
-        if (y && y->storage->run == r->object.ctx->run)
-                h = mix(mix(1, y->storage->number), (uint64_t)y->at.offset);
-        for (int64_t i = 0; i < in.count && y; i++)
-                if (y->storage == in.items[i]->storage)
-                        h = mix(2, (uint64_t)i);
-        if (k->runs == 1)
-                k->returned = h;
-        return k->runs < 2 || k->returned == h || differs(r, "the result", "which tensor it is");
-}
-
 /* Runs the function on handles of its own for the copies, so that they are alike in all runs. */
 static lg_tensor *run_observed(lg_recorder *r, recording *k)
 {
@@ -608,20 +594,33 @@ static lg_tensor *run_observed(lg_recorder *r, recording *k)
         lg__observe(c, &r->observer);
         if (ok)
                 y = call(r, (lg_list){in.count, own});
-        ok = ok && !c->error && note_result(r, k, in, y);
         lg__unobserve(c, &r->observer);
         for (int i = 0; i < k->input_count; i++)
                 lg__tensor_release(own[i]);
         return y;
 }
 
+/* Returns a number made of which tensor the result is, and of which leaves have a gradient after the run. */
+static uint64_t outcome_of(lg_recorder *r, const recording *k, lg_tensor *result)
+{
+        uint64_t h = operand(r, NULL, result);
+        if (result && result->storage->run != r->object.ctx->run) /* an input, or not of the run */
+                h = mix(h, (uintptr_t)result->storage);
+        for (int64_t i = 0; i < k->outer_count; i++)
+                if (leaf_of(&k->outers[i]) && has_gradient(k->outers[i].tensor))
+                        h = mix(h, (uint64_t)i);
+        return h;
+}
+
 /* Compares the kernel calls of the last run with the recorded ones. Returns false with an error. */
-static bool is_same(lg_recorder *r, recording *k)
+static bool is_same(lg_recorder *r, recording *k, uint64_t outcome)
 {
         const char *other = lg__tape_difference(&k->noted, &k->tape);
         if (k->at < k->count)
                 other = k->ops[k->at].op->name;
         lg__tape_free(&k->noted);
+        if (!other && outcome != k->outcome)
+                return differs(r, "the end", "which tensor is the result, or which parameters have gradients");
         return !other || differs(r, other, "what it computes with");
 }
 
@@ -661,6 +660,9 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
                 y = run_observed(r, k);
         if (tape)
                 lg__tape_end(tape);
+        const uint64_t outcome = c->error ? 0 : outcome_of(r, k, y);
+        if (k->runs == 1)
+                k->outcome = outcome;
         end_run(r);
         if (c->error || k->runs < 2)
                 return c->error ? NULL : copied(y);
@@ -669,7 +671,7 @@ static lg_tensor *observed(lg_recorder *r, recording *k, lg_list in)
         k->result = y ? lg__tensor_own(lg_detach(y)) : NULL;
         if (k->tape.refused)
                 return lg__fail(c, LG_ERR_STATE, OP ": the function cannot be recorded: %s", k->tape.refused);
-        return is_same(r, k) ? copied(y) : NULL;
+        return is_same(r, k, outcome) ? copied(y) : NULL;
 }
 
 /* All memory is allocated before the tape runs, so that a run that fails for want of it has changed nothing. */
@@ -692,8 +694,9 @@ static lg_tensor *verified(lg_recorder *r, recording *k, lg_list in)
         begin_run(r, k);
         lg_tensor *y = lg__tape_begin(&k->noted, c, k->device, NULL) ? run_observed(r, k) : NULL;
         lg__tape_end(&k->noted);
+        const uint64_t outcome = c->error ? 0 : outcome_of(r, k, y);
         end_run(r);
-        return !c->error && is_same(r, k) ? copied(y) : NULL;
+        return !c->error && is_same(r, k, outcome) ? copied(y) : NULL;
 }
 
 static bool inputs_are_good(lg_recorder *r, lg_list in)

@@ -65,7 +65,7 @@ typedef struct recording {
         lg__tape noted, tape;               /* of the second run, only to compare; of the third */
         lg_tensor *in[LG__RECORDED_INPUTS]; /* these copies, which the function and the tape read */
         lg_tensor *result;                  /* of the tape; NULL: none */
-        uint64_t returned;                  /* a number of the result of the second run */
+        uint64_t outcome;                   /* of the second run: which tensor is its result, what has gradients */
 } recording;
 
 struct lg_recorder {

@@ -198,7 +198,8 @@ cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMo
 {
         LOCK;
         FAIL(cudaErrorStreamCaptureUnsupported);
-        if (!s || mode != cudaStreamCaptureModeThreadLocal)
+        static const bool refused = number("CUDASIM_CAPTURE", 1) == 0;
+        if (refused || !s || mode != cudaStreamCaptureModeThreadLocal)
                 return note(cudaErrorStreamCaptureUnsupported);
         stream_record *r = record_of(s);
         if (r->captures)

@@ -217,7 +217,8 @@ static void train(const scenario *s, bool eager, outcome *o)
         const int ordinary = s->between && size == 1 ? 3 : s->ordinary; /* alone, there is no mode */
         CHECK(lg_recorder_replays(t.recorder) == (eager ? 0 : STEPS - ordinary));
         if (!eager && size > 1 && s->exchanges) /* what is between two exchanges is a graph */
-                CHECK(printed(t.recorder, " exchanges") >= s->exchanges && printed(t.recorder, " graphs") > 2);
+                CHECK(printed(t.recorder, " exchanges") >= s->exchanges &&
+                      (getenv("CUDASIM_CAPTURE") != NULL) == (printed(t.recorder, " graphs") < 3));
         end_training(&t);
 }
 
