@@ -50,6 +50,14 @@ BETWEEN(
 BETWEEN(begin_again, if (i == 0) assert_true(lg_checkpoint_save(checkpoint_of(r), path));
         if (i == 10 || i == 15) assert_true(lg_checkpoint_load(checkpoint_of(r), path));)
 
+static lg_tensor *loss_of_rows(lg_ctx *c, void *user)
+{
+        run *r = user;
+        return lg_mean(lg_square(lg_forward(r->net, rows_of_8(c, 4))));
+}
+
+BETWEEN(find_lr, if (i == 10) assert_true(lg_find_lr(r->net, r->opt, loss_of_rows, r, .steps = 20) > 0);)
+
 TEST_CASE(optimisers)
 {
         const scenario rows[] = {
@@ -59,6 +67,7 @@ TEST_CASE(optimisers)
                 {"LAMB, momentum", .begin = lamb_one_cycle},
                 {"a step of some", .between = step_one, .ordinary = 8},
                 {"a step of some, by ops", .begin = with_lamb, .between = step_one, .ordinary = 8},
+                {"rates tried", .between = find_lr},
                 {"the first state", .between = begin_again, .ordinary = 9},
         };
         CHECK_ROWS(rows);
