@@ -107,7 +107,12 @@ void lg__tape_end(lg__tape *t);
 bool lg__tape_run(lg__tape *t);
 void lg__tape_free(lg__tape *t);
 /* Notes the end of the last call. */
-void lg__tape_done(lg__tape *t);
+static inline void lg__tape_done(lg__tape *t)
+{
+        if (t->timing)
+                t->device->api->time_mark(t->device->queue, &t->notes[t->count - 1].to);
+        t->timing = false;
+}
 /* Notes the result of the op that made the last calls, and the bytes of its operands and results. */
 void lg__tape_describe(lg__tape *t, lg_dtype dtype, lg_shape shape, int64_t bytes);
 /* Returns the name of the first call whose kernel or whose numbers differ in two tapes of the same step, or NULL. */
@@ -146,6 +151,11 @@ const uint64_t *lg__tape_moved(lg_ctx *c);
  * in some steps only. Returns the tape, or NULL. */
 lg__tape *lg__tape_pause(lg_ctx *c);
 void lg__tape_resume(lg__tape *t);
+/* Appends bytes, aligned, to those of the tape. Returns their offset; -1: no memory. */
+int64_t lg__tape_put(lg__tape *t, const void *data, size_t bytes);
+/* Free parts of a tape. */
+void lg__tape_drop_graphs(lg__tape *t);
+void lg__tape_drop_watches(lg__tape *t);
 /* Counts a change of s in place, now and whenever the tape runs. */
 void lg__storage_changed(lg__storage *s);
 /* Returns whether there is a tape, on which s was changed so. */
