@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import filter as headers  # noqa: E402
 import pages  # noqa: E402
 
-SIZES = 7.4, 7.0, 6.6, 6.2, 5.8, 5.4, 5.0, 4.6, 4.2, 3.9, 3.6, 3.3, 3.0  # points; which of them fits depends on the fonts of the machine
+SIZES = 4.6, 4.2, 3.9, 3.6, 3.3, 3.0  # points; which fits depends on the fonts of the machine, and each one tried takes seconds
 SHARED = 3  # options of so many functions are named once, where their struct is declared
 
 STYLE = '''

@@ -34,6 +34,7 @@ typedef struct lg_attention_args {
         double scale, softcap, p;
         int64_t offset, left, right;
         uint64_t seed, counter;
+        const uint64_t *moved; /* two numbers in device memory that are added to seed and counter; NULL: none */
         const void *q, *k, *v;
         lg_head_strides q_at, k_at, v_at, o_at;
         void *o, *stats;

@@ -124,6 +124,7 @@ typedef struct lg_random_args {
         lg_random_kind kind;
         double a, b;
         uint64_t seed, offset;
+        const uint64_t *moved; /* two numbers in device memory that are added to seed and offset; NULL: none */
 } lg_random_args;
 
 typedef enum lg_reduce_kind {
@@ -260,11 +261,17 @@ typedef struct lg_update {
 #undef STEP
 
 #define LG_STEP_INPUTS 9
-/* Stores to[i] = value[i] for i < LG_STEP_INPUTS: f64 in device memory, read by a later optimiser step. */
-typedef struct lg_step_inputs_args {
+/* Numbers that change from step to step: 64-bit words, such as f64 inputs of an optimiser step. */
+typedef struct lg_dial {
         double value[LG_STEP_INPUTS];
-        double *to;
-} lg_step_inputs_args;
+        double *to; /* LG_STEP_INPUTS words in device memory */
+} lg_dial;
+
+/* Stores the values of `count` dials, as bits. */
+typedef struct lg_dials_args {
+        int64_t count;
+        const lg_dial *dials; /* array of `count` in host memory */
+} lg_dials_args;
 
 /* One step, over many tensors, of the optimiser whose name the kernel has (updates.def). Does nothing while the device
  * has a pending device-side error. */
@@ -327,7 +334,7 @@ typedef struct lg_kernels {
 
 /* Version of the interface; device modules with another one are refused. LG_DEVICE_TYPES is raised by hand when types
  * in these headers change; the sum changes with the names and the order in the lists of kernels. */
-#define LG_DEVICE_TYPES 22
+#define LG_DEVICE_TYPES 23
 enum {
         LG_DEVICE_ABI = LG_DEVICE_TYPES * (1 << 24)
 #define POINTWISE(name) +(int)sizeof #name *(LG_PW_##name + 1)
@@ -399,6 +406,12 @@ typedef struct lg_device_api {
          */
         void (*range_begin)(const char *name);
         void (*range_end)(void);
+        /* Calls run(user), whose kernel calls are recorded as a graph and not run, and returns the graph; NULL: the
+         * device or a call refused it, and q is as before. launch() queues a graph. All three are NULL if unsupported.
+         */
+        void *(*capture)(lg_queue *q, bool (*run)(void *user), void *user);
+        bool (*launch)(lg_queue *q, void *graph);
+        void (*free_graph)(lg_queue *q, void *graph);
 } lg_device_api;
 
 /* Returns the CPU device, with the kernels of the best instruction set that this machine supports. */

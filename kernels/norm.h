@@ -80,6 +80,7 @@ typedef struct lg_dropout_args {
         int64_t y_strides[LG_MAX_DIMS];
         double p;
         uint64_t seed, offset;
+        const uint64_t *moved; /* two numbers in device memory that are added to seed and offset; NULL: none */
 } lg_dropout_args;
 
 #endif

@@ -42,6 +42,12 @@ LG_HOST_DEVICE static inline lg_philox_words lg_philox(lg_philox_words c, uint32
         return c;
 }
 
+/* Returns a seed (k 0) or the number of a block (k 1), moved by the k-th number in memory of the device, if any. */
+LG_HOST_DEVICE static inline uint64_t lg_philox_moved(uint64_t value, const uint64_t *moved, int k)
+{
+        return value + (moved ? moved[k] : 0);
+}
+
 /* Returns the four random words of block number `counter` of the stream of `seed`. */
 LG_HOST_DEVICE static inline lg_philox_words lg_philox_block(uint64_t seed, uint64_t counter)
 {

@@ -89,7 +89,7 @@ def check_driver(program):
     driver = [sys.executable, "-B", os.path.join(ROOT, "tools", "bench")]
     expect("--setup-peers" in run(*driver, "--help").stdout, "tools/bench --help")
     for arguments in (["--threads", "-1"], ["--rounds", "0"], ["--seconds", "0"], ["--vs", "jax", "--device", "cuda"],
-                      ["--vs", "jax", "--amp", "bf16"], ["--vs", "f32"], ["--amp", "f64"]):
+                      ["--vs", "jax", "--amp", "bf16"], ["--vs", "f32"], ["--vs", "eager"], ["--amp", "f64"]):
         expect(run(*driver, *arguments).returncode == 2, f"tools/bench takes {arguments}")
     for arguments in (["--vs", "/nowhere"], ["--vs", "torch", "--python", "/nowhere"]):
         done = run(*driver, "--program", program, *arguments)
@@ -97,6 +97,9 @@ def check_driver(program):
     mixed = [*driver, "--program", program, "--amp", "bf16", "--only", "rl-mlp,mlp-small", "--rounds", "1", "--seconds", "0.01"]
     for arguments in ([], ["--vs", "f32"]):
         expect("mlp-small" in run(*mixed, *arguments).stdout, f"tools/bench --amp bf16 {arguments}")
+    recorded = [*driver, "--program", program, "--recorded", "--only", "rl-mlp,pinn,lenet-1", "--rounds", "1", "--seconds", "0.01"]
+    for arguments in ([], ["--vs", "eager"]):
+        expect(run(*recorded, *arguments).stdout.count("us") >= 3, f"tools/bench --recorded {arguments}")
     both = [*driver, "--program", program, "--vs", program, "--only", "sum/cache,mlp-small", "--rounds", "3", "--seconds", "0.03"]
     heads, *results = [json.loads(line) for line in run(*both, "--json").stdout.splitlines()]
     expect(list(heads["heads"]) == ["libgrad", "other"], f"heads: {heads}")

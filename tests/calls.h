@@ -28,6 +28,11 @@ typedef struct large_call {
         bool apart;               /* ... and those of input 1 half a part beside those of input 0 */
 } large_call;
 
+/* The device that draws indices; a program that includes this file may choose another one. */
+#ifndef INDICES_ON
+#define INDICES_ON lg_cpu()
+#endif
+
 /* ---- the tables ---- */
 
 #define PARAMS0 (x[0])

@@ -170,6 +170,11 @@ regression)
         run
         holds "$(last 'validation loss') < 0.1 && $(last epoch) < 100"
         ;;
+recorded)
+        run "$(steps 600)"
+        holds "$(last 'function.*loss') == $(last 'recording.*loss') && $(last 'recording.*loss') < 0.05"
+        [ -n "$brief" ] || grep -q ', 597 of 600 recorded, ' "$work/out" || complain 'other runs are recorded'
+        ;;
 reinforce)
         run "$(steps 50)"
         holds "$(last 'mean length') > 4 * 22"

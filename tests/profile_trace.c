@@ -7,7 +7,8 @@ lg_module *encoder_new(lg_ctx *c);
 
 int main(int argc, char **argv)
 {
-        enum { STEPS = 3 };
+        /* Sequences are short, for the simulator. */
+        enum { SKIPPED = 2, STEPS = 3, BATCHES = SKIPPED + STEPS + 1, LENGTH = 16 };
         const int64_t batch = argc > 4 ? strtol(argv[4], NULL, 10) : 2;
         if (argc < 4)
                 return 2;
@@ -18,12 +19,13 @@ int main(int argc, char **argv)
         lg_module_to(net, device);
         lg_dataset *data = lg_dataset_tensors(
                 c,
-                lg_normal(c, 0, 1, encoder ? LG_SHAPE(8 * batch, 128, 256) : LG_SHAPE(8 * batch, 1, 28, 28),
+                lg_normal(c, 0, 1,
+                          encoder ? LG_SHAPE(BATCHES * batch, LENGTH, 256) : LG_SHAPE(BATCHES * batch, 1, 28, 28),
                           .device = lg_cpu()),
-                lg_zeros(c, LG_SHAPE(8 * batch), .dtype = LG_I64, .device = lg_cpu()));
+                lg_zeros(c, LG_SHAPE(BATCHES * batch), .dtype = LG_I64, .device = lg_cpu()));
         lg_loader *loader = lg_loader_open(c, data, batch, .shuffle = true, .device = device, .workers = 1);
         lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-3);
-        lg_profiler *p = lg_profiler_open(c, .skip = 2, .steps = STEPS, .path = argv[2]);
+        lg_profiler *p = lg_profiler_open(c, .skip = SKIPPED, .steps = STEPS, .path = argv[2]);
         lg_each_batch(b, loader)
         {
                 lg_tensor *loss = NULL;

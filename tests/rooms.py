@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 MOST = 4
-ROOMS = 'core tensor group graph ops inspect nn optim data io state'.split()  # the archive has the kernels' objects, too
+ROOMS = 'core tensor group graph ops inspect nn optim data io state record'.split()  # the archive has the kernels' objects, too
 EXCHANGE = 'ops_collective nn_norm nn_sync_norm nn_buckets nn_data_parallel data_loader'.split()
 GRAPH = collections.defaultdict  # what uses what: {user: {used: {symbols}}}
 

@@ -14,7 +14,7 @@ import declarations  # noqa: E402
 # Arguments by type, or by function and name where the type's would not do.
 VALUES = {
     'lg_ctx *': 'w->c', 'lg_module *': 'w->module', 'lg_group *': 'w->group', 'lg_optimizer *': 'w->optimizer',
-    'lg_dataset *': 'w->dataset', 'lg_scaler *': 'w->scaler', 'lg_kv_cache *': 'w->cache', 'lg_board *': 'w->board', 'lg_tokenizer *': 'w->tokenizer', 'lg_outputs *': '&w->outputs', 'FILE *': 'w->nowhere',
+    'lg_dataset *': 'w->dataset', 'lg_scaler *': 'w->scaler', 'lg_recorder *': 'w->recorder', 'lg_kv_cache *': 'w->cache', 'lg_board *': 'w->board', 'lg_tokenizer *': 'w->tokenizer', 'lg_outputs *': '&w->outputs', 'FILE *': 'w->nowhere',
     'void *': 'w->memory',
     'const void *': 'w->memory', 'lg_tensor **': 'w->room', 'lg_hook_fn *': 'hook', 'lg_function *': 'check',
     'const char *': '"name"', 'bool': 'true', 'int': '0', 'int64_t': '1', 'size_t': 'sizeof w->memory', 'double': '0.5',

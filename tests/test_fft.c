@@ -291,6 +291,7 @@ TEST_CASE(wrong_arguments)
         WRONG(lg_hann_window(c, 4, .dtype = LG_I64), LG_ERR_DTYPE, "lg_hann_window: dtype i64");
         WRONG(lg_stft(x, 4), LG_ERR_SHAPE, "stft: x is f32 (3, 4, 2)");
         WRONG(lg_stft(r, 9, .not_centered = true), LG_ERR_SHAPE, "shorter than a frame of 9 samples");
+        WRONG(lg_stft(r, 16), LG_ERR_SHAPE, "to reflect 8 samples at both ends");
         WRONG(lg_stft(r, 3), LG_ERR_ARGUMENT, "stft: n is 3, hop 0");
         WRONG(lg_stft(r, 4, .win_length = 5), LG_ERR_ARGUMENT, "win_length 5");
         WRONG(lg_stft(r, 4, .pad_mode = 9), LG_ERR_ARGUMENT, "stft: pad_mode is 9");

@@ -13,6 +13,7 @@ typedef struct world {
         lg_group *group;
         lg_optimizer *optimizer;
         lg_scaler *scaler;
+        lg_recorder *recorder;
         lg_dataset *dataset;
         lg_outputs outputs;
         FILE *nowhere;
@@ -58,6 +59,7 @@ TEST_CASE(every_call)
         w.decoder = lg_nn_transformer_decoder(c, 4, 1, 1);
         w.transformer = lg_nn_transformer(c, 4, 1, .encoder_layers = 1, .decoder_layers = 1);
         w.rnn = lg_nn_lstm(c, 4, 2);
+        w.recorder = lg_recorder_new(c, check);
         w.cache = lg_kv_cache_new(w.attention, 1, 4);
         char name[] = "freed-XXXXXX";
         FILE *json = fdopen(mkstemp(name), "w");

@@ -153,6 +153,12 @@ static void check_subsets(lg_ctx *c, lg_list in, job *j, layout how)
         }
 }
 
+/* Numeric derivatives are slow on a simulated device: it has them in one layout of each case, the CPU in all. */
+static bool is_numeric(const lg_ctx *c, const job *j, layout how)
+{
+        return lg_default_device(c).type != LG_DEVICE_CUDA || (layout)((j->row - rows + j->k) % LAYOUTS) == how;
+}
+
 static void check_case(lg_ctx *c, job *j, const shapes *s, layout how)
 {
         lg_scope scope = lg_scope_begin(c);
@@ -162,10 +168,11 @@ static void check_case(lg_ctx *c, job *j, const shapes *s, layout how)
         assert_ok(c);
         lg_list in = {s->count, x};
         lg_check_report first, second;
-        if (!lg_gradcheck(c, run, in, .user = j, .report = &first))
+        const bool numeric = is_numeric(c, j, how);
+        if (numeric && !lg_gradcheck(c, run, in, .user = j, .report = &first))
                 fail_msg("gradcheck of %s, case %d, %s: %s", j->row->name, j->k, layout_names[how],
                          lg_error(c) ? lg_error(c) : first.text);
-        if (!lg_gradgradcheck(c, run, in, .user = j, .report = &second))
+        if (numeric && !lg_gradgradcheck(c, run, in, .user = j, .report = &second))
                 fail_msg("gradgradcheck of %s, case %d, %s: %s", j->row->name, j->k, layout_names[how],
                          lg_error(c) ? lg_error(c) : second.text);
         check_fused(c, in, j, how);

@@ -82,8 +82,8 @@ static void allocated(lg__observer *o, const lg__device *d, int64_t bytes)
 
 static record everything(void)
 {
-        return (record){.observer = {NULL, op_begin, op_end, recorded, fused_begin, fused_end, enter, leave, copied,
-                                     allocated}};
+        return (record){.observer = {NULL, op_begin, op_end, recorded, fused_begin, fused_end, enter, leave, NULL,
+                                     copied, allocated}};
 }
 
 static lg_tensor *loss_of(lg_module *net, lg_tensor *x, lg_tensor *y)

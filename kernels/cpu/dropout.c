@@ -60,7 +60,8 @@ static void drop_chunk(const job *j, int64_t first, int64_t n)
         const void *x = (const char *)a->x + first * (int64_t)j->size;
         bool side_by_side = lg_walk_contiguous(&j->walk, 0), half = lg_is_half(a->dtype);
         void *y = side_by_side ? (char *)a->y + first * (int64_t)j->size : narrow;
-        draw(a->seed, a->offset + (uint64_t)(first / 4), lg_ceil_div(n, 4), words, (int64_t)j->size, x, y);
+        draw(lg_philox_moved(a->seed, a->moved, 0), lg_philox_moved(a->offset, a->moved, 1) + (uint64_t)(first / 4),
+             lg_ceil_div(n, 4), words, (int64_t)j->size, x, y);
         if (!lg_walk_contiguous(&j->walk, 1)) {
                 lg_walk_gather(&j->walk, 1, j->size, gathered, a->x, first, n);
                 x = gathered;

@@ -158,10 +158,11 @@ static void find(const lg_unscale_args *a, bool finite)
         }
 #include "../updates.def"
 
-bool LG_CPU(step_inputs)(lg_queue *q, const lg_step_inputs_args *a)
+bool LG_CPU(dials)(lg_queue *q, const lg_dials_args *a)
 {
         (void)q;
-        memcpy(a->to, a->value, sizeof a->value);
+        for (int64_t i = 0; i < a->count; i++)
+                memcpy(a->dials[i].to, a->dials[i].value, sizeof a->dials[i].value);
         return true;
 }
 

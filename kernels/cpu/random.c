@@ -8,8 +8,9 @@
 static void draw(const lg_random_args *a, uint64_t block, int64_t n, double *ret)
 {
         int per_block = a->dtype == LG_F64 ? 2 : 4;
+        const uint64_t seed = lg_philox_moved(a->seed, a->moved, 0);
         for (int64_t i = 0; i < n; i += per_block) {
-                lg_philox_words b = lg_philox_block(a->seed, block++);
+                lg_philox_words b = lg_philox_block(seed, block++);
                 if (a->kind == LG_RANDOM_NORMAL && per_block == 4) {
                         lg_philox_normal4(b, ret + i);
                 } else if (a->kind == LG_RANDOM_NORMAL) {
@@ -55,7 +56,7 @@ static void random_chunk(const job *j, int64_t first, int64_t n)
         int64_t per_block = a->dtype == LG_F64 ? 2 : 4;
         LG_ALIGN64 char out[CHUNK * 8];
         size_t size = lg_bytes_of(a->dtype);
-        draw(a, a->offset + (uint64_t)(first / per_block), n, values);
+        draw(a, lg_philox_moved(a->offset, a->moved, 1) + (uint64_t)(first / per_block), n, values);
         bool uniform = a->kind == LG_RANDOM_UNIFORM;
         for (int64_t i = 0; i < n; i++)
                 values[i] = a->a + (uniform ? a->b - a->a : a->b) * values[i];

@@ -13,18 +13,18 @@
 #include <arm_neon.h>
 #endif
 
-#define LG_INLINE static inline __attribute__((always_inline))
-/* Functions that are not inlined under a sanitizer, which checks each lane: inlined blocks took minutes to compile. */
+/* LG_INLINE: inlined in each caller. LG_UNROLL unrolls a loop completely; one that remains puts registers into memory.
+ * Neither under a sanitizer, which checks each lane of each copy: kernels took four times as long to compile. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define LG_SELDOM static __attribute__((noinline, unused))
+#define LG_INLINE static __attribute__((unused))
+#define LG_UNROLL
 #endif
 #endif
-#ifndef LG_SELDOM
-#define LG_SELDOM LG_INLINE
-#endif
-/* Unrolls a loop over registers completely; a loop that remains would put the registers into memory. */
+#ifndef LG_INLINE
+#define LG_INLINE static inline __attribute__((always_inline))
 #define LG_UNROLL _Pragma("GCC unroll 48")
+#endif
 
 /* Bytes of a vector, and the rows and vectors of a block of sums that fits in the registers. */
 #if defined(__AVX512F__)
@@ -221,7 +221,7 @@ LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
         {                                                                                                              \
                 return lg_vec_choose_##t(a > b, a, b);                                                                 \
         }                                                                                                              \
-        LG_SELDOM lg_vec_##t lg_vec_load_some_##t(const type *p, lg_mask_##t m)                                        \
+        LG_INLINE lg_vec_##t lg_vec_load_some_##t(const type *p, lg_mask_##t m)                                        \
         {                                                                                                              \
                 lg_vec_##t v = {0};                                                                                    \
                 for (int i = 0; i < LG_LANES_##t; i++)                                                                 \
@@ -229,7 +229,7 @@ LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
                                 v[i] = p[i];                                                                           \
                 return v;                                                                                              \
         }                                                                                                              \
-        LG_SELDOM void lg_vec_store_some_##t(type *p, lg_mask_##t m, lg_vec_##t v)                                     \
+        LG_INLINE void lg_vec_store_some_##t(type *p, lg_mask_##t m, lg_vec_##t v)                                     \
         {                                                                                                              \
                 for (int i = 0; i < LG_LANES_##t; i++)                                                                 \
                         if (i < m)                                                                                     \

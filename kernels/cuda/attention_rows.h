@@ -88,8 +88,9 @@ template <typename H> struct place {
                 LG_UNROLL
                 for (int u = 0; u < V; u++) {
                         if (r.limit && (V == 1 || u % 4 == 0))
-                                words = lg_philox_block(r.a.seed,
-                                                        r.a.counter + (uint64_t)row * (uint64_t)((r.a.keys + 3) / 4) +
+                                words = lg_philox_block(lg_philox_moved(r.a.seed, r.a.moved, 0),
+                                                        lg_philox_moved(r.a.counter, r.a.moved, 1) +
+                                                                (uint64_t)row * (uint64_t)((r.a.keys + 3) / 4) +
                                                                 (uint64_t)((j + u) / 4));
                         factor[u] = words.w[(j + u) % 4] >> 8 >= r.limit ? (H)r.kept : (H)0;
                 }

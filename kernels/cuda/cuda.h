@@ -337,6 +337,10 @@ template <typename H> static __device__ inline H lg_block_max(H v, H *shared)
 extern "C" {
 #include "../kernels.def"
 int64_t lg_cuda_recurrent_reserve(lg_queue *q, const lg_recurrent_args *a); /* lg_device_api.recurrent_reserve */
+/* lg_device_api.capture, launch and free_graph */
+void *lg_cuda_capture(lg_queue *q, bool (*run)(void *user), void *user);
+bool lg_cuda_launch_graph(lg_queue *q, void *graph);
+void lg_cuda_free_graph(lg_queue *q, void *graph);
 }
 
 #endif

@@ -412,7 +412,10 @@ static const lg_device_api api = {LG_DEVICE_ABI,
                                   time_between,
                                   time_free,
                                   range_begin,
-                                  range_end};
+                                  range_end,
+                                  lg_cuda_capture,
+                                  ENTRY(lg_cuda_launch_graph),
+                                  lg_cuda_free_graph};
 
 extern "C" __attribute__((visibility("default"))) const lg_device_api *lg_device_module(void)
 {

@@ -138,6 +138,7 @@ struct lg_dnn_plan {
         int tried = 0; /* number of engines that a plan was made with, or tried; the next search begins after them */
         cudnnBackendDescriptor_t plan = nullptr; /* the execution plan, one of the descriptors in parts */
         lg_dnn_parts parts;
+        lg_dnn_plan *next = nullptr; /* the next one that is kept for graphs */
 };
 
 /* Makes the plan for p->key and fills in the rest of *p; if called again, by the next engine that works. Returns
@@ -156,6 +157,7 @@ struct lg_dnn_table {
         cudnnHandle_t handle = NULL; /* NULL, if opened: cuDNN does not support the device */
         cudaStream_t stream = NULL;  /* the handle's stream */
         lg_dnn_plan *plans[LG_DNN_PLANS];
+        lg_dnn_plan *kept = NULL; /* list of those that were replaced while there were graphs, which may use them */
         int count = 0;
         bool no_recurrent = false; /* cuDNN has refused to run a recurrent layer that it had described */
         uint64_t calls = 0;

@@ -1,5 +1,6 @@
 /* dnn_table.cu - cuDNN's handle and plans for a device, which all queues of the process share. */
 #include "dnn.h"
+#include "graph.h"
 #if LG_CUDNN
 #include <new>
 #include <string.h>
@@ -7,9 +8,19 @@
 static std::mutex tables_lock;
 static lg_dnn_table *tables; /* never freed at exit, when the driver may be gone */
 
+static void free_kept(lg_dnn_table *d)
+{
+        for (lg_dnn_plan *p = d->kept, *next; p; p = next) {
+                next = p->next;
+                delete p;
+        }
+        d->kept = NULL;
+}
+
 lg_dnn_table::~lg_dnn_table()
 {
         lg_on_device here(device);
+        free_kept(this);
         for (int i = 0; i < count; i++)
                 delete plans[i];
         if (handle)
@@ -130,7 +141,10 @@ static void keep(lg_dnn_table *d, lg_dnn_plan *p)
                 for (int i = 1; i < LG_DNN_PLANS; i++)
                         if (d->plans[i]->used < d->plans[at]->used)
                                 at = i;
-                delete d->plans[at];
+                d->plans[at]->next = d->kept;
+                d->kept = d->plans[at];
+                if (!lg_cuda_has_graphs())
+                        free_kept(d);
         }
         d->plans[at] = p;
 }

@@ -8,6 +8,7 @@ template <typename H, int V>
 static __global__ void dropout_loop(lg_walk<2> w, lg_dropout_args a, int64_t n, uint32_t limit, H scale)
 {
         const int last = w.ndim - 1;
+        const uint64_t seed = lg_philox_moved(a.seed, a.moved, 0), offset = lg_philox_moved(a.offset, a.moved, 1);
         for (int64_t e = LG_FIRST * V; e < n; e += LG_STEP * V) {
                 int64_t at[2];
                 H v[V];
@@ -18,7 +19,7 @@ static __global__ void dropout_loop(lg_walk<2> w, lg_dropout_args a, int64_t n, 
                 LG_UNROLL
                 for (int j = 0; j < V; j++) {
                         if (j % 4 == 0)
-                                words = lg_philox_block(a.seed, a.offset + (uint64_t)((e + j) / 4));
+                                words = lg_philox_block(seed, offset + (uint64_t)((e + j) / 4));
                         v[j] = words.w[(e + j) % 4] >> 8 >= limit ? v[j] * scale : (H)0;
                 }
                 lg_store_some<H, V>(a.y, a.dtype, at[0], live, v);

@@ -2,6 +2,7 @@
  * which work in its stream and in scratch memory. */
 #include "fft_plan.h"
 #if __has_include(<cufftXt.h>)
+#include "graph.h"
 #include "loaded.h"
 #include "nccl.h"
 #include <cufftXt.h>
@@ -38,7 +39,14 @@ typedef struct fft_plan {
         size_t work; /* bytes of scratch memory */
 } fft_plan;
 
+/* A plan that was replaced while there were graphs. */
+typedef struct fft_kept {
+        struct fft_kept *next;
+        cufftHandle handle;
+} fft_kept;
+
 typedef struct fft_table {
+        fft_kept *kept;
         int count;
         uint64_t calls;
         fft_plan plans[PLANS];
@@ -75,9 +83,37 @@ static fft_table *table_of(lg_queue *q)
         return (fft_table *)c->fft;
 }
 
+static void free_kept(fft_table *t)
+{
+        for (fft_kept *k = t->kept, *next; k; k = next) {
+                next = k->next;
+                find_library()->destroy(k->handle);
+                free(k);
+        }
+        t->kept = NULL;
+}
+
+/* Frees a plan, or keeps it while graphs may use it. Returns false, with an error, if the host is out of memory. */
+static bool replace_plan(lg_queue *q, fft_table *t, cufftHandle handle)
+{
+        if (!lg_cuda_has_graphs()) {
+                free_kept(t);
+                find_library()->destroy(handle);
+                return true;
+        }
+        fft_kept *k = (fft_kept *)malloc(sizeof *k);
+        if (!k)
+                return lg_queue_fail(q, LG_NO_MEMORY, "no memory for cuFFT's plans");
+        *k = fft_kept{t->kept, handle};
+        t->kept = k;
+        return true;
+}
+
 extern "C" void lg_cuda_fft_close(lg_queue *q)
 {
         fft_table *t = (fft_table *)lg_cuda(q)->fft;
+        if (t)
+                free_kept(t);
         for (int i = 0; t && i < t->count; i++)
                 find_library()->destroy(t->plans[i].handle);
         free(t);
@@ -138,10 +174,12 @@ static fft_plan *find_plan(lg_queue *q, fft_table *t, const lg_fft_key *key)
         fft_plan made = {*key, t->calls, 0, 0};
         if (!lg_cuda_links_before(q) || !make_plan(q, &made)) /* a new plan takes memory: CUDA may wait */
                 return NULL;
-        if (t->count < PLANS)
+        if (t->count < PLANS) {
                 at = t->count++;
-        else
-                find_library()->destroy(t->plans[at].handle);
+        } else if (!replace_plan(q, t, t->plans[at].handle)) {
+                find_library()->destroy(made.handle);
+                return NULL;
+        }
         t->plans[at] = made;
         return &t->plans[at];
 }

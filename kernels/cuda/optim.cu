@@ -250,15 +250,36 @@ template <template <typename> class R> static bool each(lg_queue *q, const char 
         }
 #include "../updates.def"
 
-static __global__ void step_inputs(lg_step_inputs_args a)
+/* Dials that one launch sets. */
+template <int N> struct dials {
+        int count;
+        lg_dial dial[N];
+};
+
+template <int N> static __global__ void set_dials(dials<N> d)
 {
-        if (threadIdx.x < LG_STEP_INPUTS)
-                a.to[threadIdx.x] = a.value[threadIdx.x];
+        for (int i = (int)threadIdx.x; i < d.count * LG_STEP_INPUTS; i += LG_THREADS)
+                d.dial[i / LG_STEP_INPUTS].to[i % LG_STEP_INPUTS] =
+                        d.dial[i / LG_STEP_INPUTS].value[i % LG_STEP_INPUTS];
 }
 
-extern "C" bool lg_cuda_step_inputs(lg_queue *q, const lg_step_inputs_args *a)
+template <int N> static bool launch_dials(lg_queue *q, const lg_dial *dial, int64_t count)
 {
-        return lg_launch(q, "step_inputs", step_inputs, 1, *a);
+        dials<N> d = {(int)count, {}};
+        static_assert(sizeof d <= 4096, "more than a launch takes");
+        memcpy(d.dial, dial, (size_t)count * sizeof *dial);
+        return lg_launch(q, "dials", set_dials<N>, 1, d);
+}
+
+extern "C" bool lg_cuda_dials(lg_queue *q, const lg_dials_args *a)
+{
+        const int64_t most = 48;
+        for (int64_t i = 0; i < a->count; i += most) {
+                const int64_t left = a->count - i, n = left < most ? left : most;
+                if (!(n == 1 ? launch_dials<1>(q, a->dials + i, n) : launch_dials<48>(q, a->dials + i, n)))
+                        return false;
+        }
+        return true;
 }
 
 /* ---- the norm of all gradients, and their scaling ---- */

@@ -52,8 +52,9 @@ static __global__ void random_loop(lg_random_args a, double limit, bool aligned)
 {
         const int per_block = a.dtype == LG_F64 ? 2 : 4;
         const bool uniform = a.kind == LG_RANDOM_UNIFORM;
+        const uint64_t seed = lg_philox_moved(a.seed, a.moved, 0), offset = lg_philox_moved(a.offset, a.moved, 1);
         for (int64_t b = LG_FIRST; b * per_block < a.n; b += LG_STEP) {
-                lg_philox_words w = lg_philox_block(a.seed, a.offset + (uint64_t)b);
+                lg_philox_words w = lg_philox_block(seed, offset + (uint64_t)b);
                 double v[4];
                 if (!uniform && per_block == 4)
                         lg_philox_normal4(w, v);

@@ -1,6 +1,7 @@
 /* solver_library.cu - cuSOLVER and cuBLAS: loading them, a queue's handles, and the words of their errors. */
 #include "solver.h"
 #if LG_CUSOLVER
+#include "graph.h"
 #include "loaded.h"
 #include "nccl.h"
 #include <stdio.h>
@@ -167,6 +168,8 @@ bool lg_solver_room::make(lg_queue *q)
         device = lg_solver_scratch(q, bytes);
         if (!device)
                 return false;
+        if (host_bytes && lg_cuda_captures(q)) /* a graph would use this memory after the call */
+                return lg_queue_fail(q, LG_BROKEN, "cuSOLVER works in memory of the host");
         if (host_bytes && !(host = malloc(host_bytes)))
                 return lg_queue_fail(q, LG_NO_MEMORY, "no memory for cuSOLVER to work in");
         return true;

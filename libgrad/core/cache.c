@@ -8,6 +8,7 @@
 #include <string.h>
 #include "observer.h"
 #include "poison.h"
+#include "tape.h"
 
 #define LARGE ((size_t)1 << 20) /* minimum bytes of requests that split blocks, and of split-off parts */
 
@@ -87,6 +88,7 @@ static bool split(lg__cache *cache, lg__block *block, size_t bytes)
         lg__block *rest = lg__alloc(cache->ctx, sizeof *rest);
         if (!rest)
                 return false;
+        rest->cache = cache;
         rest->p = (char *)block->p + bytes;
         rest->bytes = block->bytes - bytes;
         rest->lower = block;
@@ -113,7 +115,7 @@ static void join(lg__cache *cache, lg__block *block)
 /* Lets only the first `bytes` of a block be accessed, under AddressSanitizer. Does nothing for device memory. */
 static void expose(const lg__cache *cache, lg__block *block, size_t bytes)
 {
-        if (cache->device.type != LG_DEVICE_CPU)
+        if (cache->device.type != LG_DEVICE_CPU || cache->whole) /* tapes use free blocks again */
                 return;
         lg__poison(block->p, block->bytes);
         lg__unpoison(block->p, bytes);
@@ -122,7 +124,10 @@ static void expose(const lg__cache *cache, lg__block *block, size_t bytes)
 static void forget(lg__cache *cache, lg__block *block)
 {
         expose(cache, block, block->bytes);
-        cache->stats.system_frees++;
+        lg__cache *whole = cache->whole ? cache->whole : cache;
+        whole->stats.system_frees++;
+        if (cache->whole)
+                whole->stats.used -= (int64_t)block->bytes;
         cache->ctx->free(cache->ctx->memory_user, cache->ctx, cache->device, block->p, block->bytes);
         lg__free(cache->ctx, block, sizeof *block);
 }
@@ -148,8 +153,9 @@ static void *out_of_memory(lg__cache *cache, size_t bytes)
 static void *take(lg__cache *cache, size_t bytes)
 {
         lg_ctx *c = cache->ctx;
-        int64_t held = cache->stats.used + cache->stats.cached;
-        if (cache->limit && (held > cache->limit || (int64_t)bytes > cache->limit - held))
+        const lg__cache *whole = cache->whole ? cache->whole : cache;
+        int64_t held = whole->stats.used + whole->stats.cached;
+        if (whole->limit && (held > whole->limit || (int64_t)bytes > whole->limit - held))
                 return NULL;
         return c->alloc(c->memory_user, c, cache->device, bytes);
 }
@@ -158,7 +164,7 @@ static void *take(lg__cache *cache, size_t bytes)
 static lg__device *broken(const lg__cache *cache)
 {
         for (lg__device *d = cache->ctx->devices; d; d = d->next)
-                if (&d->cache == cache)
+                if (lg_device_equal(d->id, cache->device))
                         return d->queue->status == LG_BROKEN ? d : NULL;
         return NULL;
 }
@@ -170,6 +176,7 @@ static lg__block *fresh(lg__cache *cache, size_t bytes)
         if (!block)
                 return NULL;
         block->bytes = bytes;
+        block->cache = cache;
         block->p = take(cache, bytes);
         if (!block->p && !broken(cache)) {
                 lg_empty_cache(c);
@@ -183,30 +190,137 @@ static lg__block *fresh(lg__cache *cache, size_t bytes)
                 lg__kernel_done(d, "allocation", false);
                 return NULL;
         }
-        cache->stats.system_allocs++;
+        lg__cache *whole = cache->whole ? cache->whole : cache;
+        whole->stats.system_allocs++;
+        if (cache->whole) {
+                whole->stats.used += (int64_t)bytes;
+                if (whole->stats.used > whole->stats.peak)
+                        whole->stats.peak = whole->stats.used;
+        }
         return block;
 }
 
 static void notify_observers(lg__cache *cache, int64_t bytes)
 {
-        const lg__device *d = (const lg__device *)((char *)cache - offsetof(lg__device, cache));
+        if (!cache->ctx->observers)
+                return;
+        const lg__device *d = cache->ctx->devices;
+        while (!lg_device_equal(d->id, cache->device))
+                d = d->next;
         LG__NOTIFY(cache->ctx, allocated, d, bytes);
 }
+
+/* ---- the memory of a tape ---- */
+
+static lg__arena *arena_of(lg__cache *cache)
+{
+        return cache->whole ? (lg__arena *)(void *)cache : NULL;
+}
+
+/* Returns the bytes of a planned piece. Those of the large ones come first, and stay aligned to 256 bytes. */
+static int64_t planned_bytes(size_t bytes)
+{
+        const int64_t unit = bytes < 4096 ? 64 : 256;
+        return ((int64_t)bytes + unit - 1) / unit * unit;
+}
+
+/* Returns a block of the device's cache, whose request it notes. */
+static lg__block *note_request(lg__arena *a, size_t bytes)
+{
+        lg__block *block = lg__cache_get(a->cache.whole, bytes);
+        if (!block || !lg__grow(a->cache.ctx, &a->lives, a->count, &a->room, sizeof *a->lives)) {
+                lg__cache_put(block);
+                return NULL;
+        }
+        a->lives[a->count++] =
+                (lg__life){.block = block, .bytes = planned_bytes(bytes), .from = a->events++, .to = INT64_MAX};
+        return block;
+}
+
+static void note_return(lg__arena *a, const lg__block *block)
+{
+        int64_t i = (a->noting ? a->count : a->next) - 1;
+        while (i >= 0 && a->lives[i].block != block)
+                i--;
+        if (i < 0)
+                return;
+        lg__life *l = &a->lives[i];
+        a->follows = a->follows && l->to == a->events;
+        l->to = a->events++;
+        l->block = NULL;
+}
+
+bool lg__arena_plan(lg__arena *a, lg__arena *noted)
+{
+        lg_ctx *c = a->cache.ctx;
+        const int64_t count = noted->count;
+        if (!count)
+                return true;
+        lg__life **order = lg__alloc(c, (size_t)count * sizeof *order);
+        if (!order)
+                return false;
+        const int64_t bytes = lg__place_lives(noted->lives, count, order);
+        lg__free(c, order, (size_t)count * sizeof *order);
+        a->planned = fresh(&a->cache, (size_t)bytes);
+        if (!a->planned)
+                return false;
+        a->cache.stats.cached = bytes;
+        a->lives = noted->lives;
+        a->count = count;
+        a->room = noted->room;
+        a->follows = true;
+        noted->lives = NULL;
+        noted->count = noted->room = 0;
+        return true;
+}
+
+/* Returns a block at its planned place, or NULL if there is none for this request. */
+static lg__block *planned_block(lg__arena *a, size_t bytes)
+{
+        lg__life *l = a->next < a->count ? &a->lives[a->next] : NULL;
+        a->follows = a->follows && l && l->from == a->events && l->bytes == planned_bytes(bytes);
+        lg__block *block = a->follows ? lg__alloc(a->cache.ctx, sizeof *block) : NULL;
+        if (!block)
+                return NULL;
+        *block = (lg__block){.cache = &a->cache, .p = (char *)a->planned->p + l->at, .bytes = (size_t)l->bytes};
+        l->block = block;
+        a->next++;
+        a->events++;
+        a->cache.stats.cached -= l->bytes;
+        return block;
+}
+
+/* Returns whether a block was at a planned place; if so, frees its record. */
+static bool leave_place(lg__arena *a, lg__block *block)
+{
+        const uintptr_t at = (uintptr_t)block->p, from = a->planned ? (uintptr_t)a->planned->p : 0;
+        if (!a->planned || at < from || at - from >= a->planned->bytes)
+                return false;
+        a->cache.stats.cached += (int64_t)block->bytes;
+        lg__free(a->cache.ctx, block, sizeof *block);
+        return true;
+}
+
+/* ---- requests and returns ---- */
 
 lg__block *lg__cache_get(lg__cache *cache, size_t bytes)
 {
         size_t rounded;
+        lg__arena *arena = arena_of(cache);
         if (bytes > SIZE_MAX / 4)
                 return out_of_memory(cache, bytes);
+        if (arena && arena->noting)
+                return note_request(arena, bytes);
         int k = class_of(bytes, &rounded);
-        lg__block *block = find(cache, k, rounded >= LARGE);
-        if (block) {
+        lg__block *planned = arena ? planned_block(arena, bytes) : NULL;
+        lg__block *block = planned ? planned : find(cache, k, rounded >= LARGE);
+        if (block && !planned) {
                 list_remove(cache, block);
                 if (rounded >= LARGE && !split(cache, block, rounded)) {
                         list_add(cache, block);
                         return NULL;
                 }
-        } else {
+        } else if (!block) {
                 block = fresh(cache, rounded);
                 if (!block)
                         return NULL;
@@ -220,13 +334,23 @@ lg__block *lg__cache_get(lg__cache *cache, size_t bytes)
         return block;
 }
 
-void lg__cache_put(lg__cache *cache, lg__block *block)
+void lg__cache_put(lg__block *block)
 {
         if (!block)
                 return;
+        lg__cache *cache = block->cache;
+        lg__arena *arena = arena_of(cache);
+        const lg__tape *tape = cache->ctx->tape;
+        if (tape && tape->memory)
+                note_return(tape->memory, block);
         expose(cache, block, 0);
         cache->stats.used -= (int64_t)block->bytes;
         notify_observers(cache, -(int64_t)block->bytes);
+        if (arena && leave_place(arena, block)) {
+                if (cache->left)
+                        lg__cache_leave(cache);
+                return;
+        }
         if (block->upper && block->upper->free) {
                 list_remove(cache, block->upper);
                 join(cache, block);
@@ -237,6 +361,21 @@ void lg__cache_put(lg__cache *cache, lg__block *block)
                 join(cache, block);
         }
         list_add(cache, block);
+        if (cache->left)
+                lg__cache_leave(cache);
+}
+
+void lg__cache_leave(lg__cache *cache)
+{
+        cache->left = true;
+        if (cache->stats.used)
+                return;
+        lg__arena *a = arena_of(cache);
+        lg__cache_empty(cache);
+        if (a->planned)
+                forget(cache, a->planned);
+        lg__free(cache->ctx, a->lives, (size_t)a->room * sizeof *a->lives);
+        lg__free(cache->ctx, a, sizeof *a);
 }
 
 /* Blocks with a part in use are kept. */

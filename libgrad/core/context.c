@@ -37,8 +37,22 @@ void lg__link_remove(lg__link *link)
         link->prev = link->next = NULL;
 }
 
+bool lg__unrecorded(lg_ctx *c, const char *op)
+{
+        return !c->run ||
+               lg__fail(c, LG_ERR_STATE,
+                        "%s: is called in the function that lg_recorder_run runs; a recorded step cannot repeat "
+                        "it, so call it between the runs",
+                        op);
+}
+
 void *lg__object_new(lg_ctx *c, const lg__type *type, size_t bytes)
 {
+        if (lg__ok(c) && c->run)
+                lg__fail(c, LG_ERR_STATE,
+                         "lg_recorder_run: the function makes a module, an optimiser or another object, which a "
+                         "recorded "
+                         "step cannot repeat; make it before the runs");
         lg__object *o = lg__ok(c) ? lg__alloc(c, bytes) : NULL;
         if (!o)
                 return NULL;
@@ -172,7 +186,7 @@ lg_random_state lg_random_state_of(const lg_ctx *c)
 
 void lg_set_random_state(lg_ctx *c, lg_random_state state)
 {
-        if (lg__ok(c))
+        if (lg__ok(c) && lg__unrecorded(c, "lg_seed"))
                 c->random = state;
 }
 

@@ -17,6 +17,7 @@ typedef struct lg__op lg__op;
 typedef struct lg__observer lg__observer;
 typedef struct lg__frame lg__frame;
 typedef struct lg__scope lg__scope;
+typedef struct lg__tape lg__tape;
 
 /* ---- linked lists ---- */
 
@@ -70,6 +71,7 @@ bool lg__object_lasts(const lg__object *o, const char *op);
 /* Caching allocator of one device: free blocks in lists by size class, each described by a record on the host. Large
  * blocks are split for smaller requests, and joined again when both parts are free. */
 typedef struct lg__block {
+        struct lg__cache *cache;
         struct lg__block *next, *prev;   /* list of free blocks; the owner of a block in use may set next */
         struct lg__block *lower, *upper; /* adjacent parts of one system allocation */
         void *p;
@@ -83,11 +85,15 @@ typedef struct lg__cache {
         lg__block *free[LG__CLASSES];
         uint64_t some[(LG__CLASSES + 63) / 64]; /* bit k: class k has a free block */
         lg_memory_stats_t stats;
-        int64_t limit; /* maximum of used and cached bytes together; 0: no limit */
+        int64_t limit;           /* maximum of used and cached bytes together; 0: no limit */
+        struct lg__cache *whole; /* the device's cache, which counts the memory of a tape's; NULL: not of a tape */
+        bool left;               /* by its tape: the cache is freed with its last block in use */
 } lg__cache;
 /* Returns a block of at least `bytes` > 0 bytes, or NULL with LG_ERR_MEMORY. Empties the caches before failing. */
 lg__block *lg__cache_get(lg__cache *cache, size_t bytes);
-void lg__cache_put(lg__cache *cache, lg__block *block); /* block may be NULL */
+void lg__cache_put(lg__block *block); /* returns a block to its cache; block may be NULL */
+/* Frees the cache of a tape, when none of its blocks is in use. */
+void lg__cache_leave(lg__cache *cache);
 void lg__cache_empty(lg__cache *cache);
 
 /* Pool of records of up to LG__POOL_MAX bytes, in steps of 16, cut from slabs. Larger ones are blocks of the CPU's
@@ -126,6 +132,7 @@ typedef struct lg__device {
         const lg_device_api *api;
         lg_queue *queue;
         lg__cache cache;
+        lg__cache *arena;   /* cache that new storages and workspaces use instead, or NULL */
         lg__block *scratch; /* workspaces of the current kernel call */
 } lg__device;
 /* Returns the device, opened if necessary, or NULL with an error. An id of {0, 0} is the default device. */
@@ -135,8 +142,21 @@ void lg__devices_finish(lg_ctx *c);
 void lg__devices_empty(lg_ctx *c);
 /* Ends a kernel call: frees its workspaces, sets the error "op: ..." if the call failed, and returns its success. */
 bool lg__kernel_done(lg__device *d, const char *op, bool ok);
+/* Adds a kernel call to the tape of d's context, which has one. */
+bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, size_t bytes);
+/* Adds a copy of values of the host, which the tape keeps in device memory. */
+bool lg__tape_upload(lg__device *d, const char *op, void *to, const void *from, size_t bytes);
+typedef enum lg__kernel {
+#define KERNEL(name, args) LG__KERNEL_##name,
+#include "../../kernels/kernels.def"
+        LG__KERNEL_POINTWISE /* and from here on the elementwise kernels */
+} lg__kernel;
 /* LG__RUN(d, "matmul", gemm, &args) runs the kernel gemm on device d, and sets an error if it fails. */
-#define LG__RUN(d, op, kernel, args) lg__kernel_done((d), (op), (d)->api->kernels->kernel((d)->queue, (args)))
+#define LG__RUN(d, op, kernel, args)                                                                                   \
+        lg__kernel_done(                                                                                               \
+                (d), (op),                                                                                             \
+                (!(d)->cache.ctx->tape || lg__tape_add((d), (op), LG__KERNEL_##kernel, (args), sizeof *(args))) &&     \
+                        (d)->api->kernels->kernel((d)->queue, (args)))
 /* Public function that was given an index or label; kernels record its number if a value is out of range. */
 typedef enum lg__origin {
         LG__ORIGIN_CROSS_ENTROPY = 1,
@@ -228,6 +248,9 @@ struct lg_ctx {
         lg__observer *observers;     /* list of observers (observer.h), or NULL */
         lg__observer *next_observer; /* the observer after the one whose callback runs */
         bool observing;              /* an observer's callback is running: its operations are not observed */
+        lg__tape *tape, *replayed;   /* list to which kernel calls are added; list that is running; or NULL */
+        uint32_t run, runs;          /* number of the recorder's run in progress, or 0; number of the last one */
+        uint32_t run_storages;       /* number of storages made in the run */
         const char *unread;          /* function that runs a module and forbids it to read values, or NULL */
         const lg__frame *frame;      /* innermost frame of running modules, derivatives and named spans */
         lg_profiler *profiler;       /* open profiler, or NULL */
@@ -310,6 +333,9 @@ int lg__threads_for(int asked);
 /* Returns false and sets LG_ERR_STATE while a function given to lg_set_trace() runs, because the traced call still
  * uses tensors, gradients and modules that `op` might free. */
 bool lg__may_end(lg_ctx *c, const char *op);
+/* Returns false and sets LG_ERR_STATE while a recorder runs its function: what `op` does cannot be part of a step that
+ * is run again from a list. */
+bool lg__unrecorded(lg_ctx *c, const char *op);
 /* Calls the user's release function, which may be NULL, and counts the call as user code. c may be NULL. */
 static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *user)
 {
@@ -376,6 +402,7 @@ struct lg__storage {
         size_t bytes;
         int refs;
         uint32_t version;
+        uint32_t run, number;        /* run of a recorder that made it, and its number there; 0: none */
         void (*release)(void *user); /* called when borrowed memory is no longer used */
         void *user;
         lg__device *pinned_for; /* device that copies from this pinned host memory asynchronously; NULL: not pinned */

@@ -3,11 +3,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/observer.h"
+#include "core/tape.h"
+
+/* Notes the address of a workspace, which the runs of the tape get again. Returns false without memory. */
+static bool note_scratch(lg__tape *t, void *p)
+{
+        if (!lg__grow(t->ctx, &t->scratch, t->scratch_count, &t->scratch_room, sizeof *t->scratch))
+                return false;
+        t->scratch[t->scratch_count++] = p;
+        return true;
+}
 
 static void *scratch(lg_queue *q, size_t bytes)
 {
         lg__device *d = q->owner;
-        lg__block *block = lg__cache_get(&d->cache, bytes ? bytes : 1);
+        lg__block *block = lg__cache_get(d->arena ? d->arena : &d->cache, bytes ? bytes : 1);
+        if (block && d->cache.ctx->tape && !note_scratch(d->cache.ctx->tape, block->p)) {
+                lg__cache_put(block);
+                block = NULL;
+        }
         if (!block) {
                 lg_queue_fail(q, LG_NO_MEMORY, "no memory for scratch");
                 return NULL;
@@ -136,8 +150,10 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok)
         while (d->scratch) {
                 lg__block *block = d->scratch;
                 d->scratch = block->next;
-                lg__cache_put(&d->cache, block);
+                lg__cache_put(block);
         }
+        if (d->cache.ctx->tape)
+                lg__tape_done(d->cache.ctx->tape);
         const bool noted = d->id.type == LG_DEVICE_CPU && d->queue->error.code != LG_DEVICE_OK;
         if (ok && !d->queue->status) /* CPU kernels run at once, so their errors are reported at once */
                 return !noted || lg__device_wait(d);

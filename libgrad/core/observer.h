@@ -36,6 +36,8 @@ struct lg__observer {
         void (*fused_end)(lg__observer *o, const lg__vjp *v, bool ok);
         void (*enter)(lg__observer *o, const lg__frame *f);
         void (*leave)(lg__observer *o, const lg__frame *f);
+        /* A leaf whose gradient is read, or freed, by others than ops; called only in a recorded run. */
+        void (*leaf)(lg__observer *o, lg_tensor *t, bool read);
         void (*copied)(lg__observer *o, const lg__device *to, const lg__device *from, size_t bytes);
         void (*allocated)(lg__observer *o, const lg__device *d, int64_t bytes); /* bytes allocated; negative if freed */
 };

@@ -87,7 +87,7 @@ void lg__free(lg_ctx *c, void *p, size_t bytes)
         if (!p)
                 return;
         if (bytes > LG__POOL_MAX) {
-                lg__cache_put(&c->cpu->cache, *(lg__block **)((char *)p - 64));
+                lg__cache_put(*(lg__block **)((char *)p - 64));
                 return;
         }
         size_t slot = slot_of(bytes);

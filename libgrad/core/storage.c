@@ -8,8 +8,12 @@ lg__storage *lg__storage_new(lg__device *d, size_t bytes)
         if (!s)
                 return NULL;
         *s = (lg__storage){.ctx = c, .device = d, .bytes = bytes, .refs = 1};
+        if (c->run) {
+                s->run = c->run;
+                s->number = ++c->run_storages;
+        }
         if (bytes) {
-                s->block = lg__cache_get(&d->cache, bytes);
+                s->block = lg__cache_get(d->arena ? d->arena : &d->cache, bytes);
                 if (!s->block) {
                         lg__free(c, s, sizeof *s);
                         return NULL;
@@ -41,13 +45,13 @@ static void leave(lg__storage *s)
         while (s && !s->refs) {
                 lg_ctx *c = s->ctx;
                 lg__recipe *recipe = s->recipe;
-                lg__cache_put(&s->device->cache, s->block);
+                lg__cache_put(s->block);
                 lg__release(c, s->release, s->user);
                 lg__free(c, s, sizeof *s);
                 s = forget(c, recipe);
         }
         if (s && s->version == s->recipe->version && s->recipe->from->version == s->recipe->from_version) {
-                lg__cache_put(&s->device->cache, s->block);
+                lg__cache_put(s->block);
                 s->block = NULL;
                 s->data = NULL;
         }
@@ -79,7 +83,7 @@ void lg__storage_unsave(lg__storage *s)
 
 bool lg__storage_refill(lg__storage *s)
 {
-        s->block = lg__cache_get(&s->device->cache, s->bytes);
+        s->block = lg__cache_get(s->device->arena ? s->device->arena : &s->device->cache, s->bytes);
         s->data = s->block ? s->block->p : NULL;
         return s->block;
 }

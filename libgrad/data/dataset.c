@@ -137,7 +137,7 @@ static bool get(lg_dataset *d, int64_t i, lg__sampler *sampler, lg_batch *b)
 bool lg_dataset_get_with(lg_dataset *d, int64_t i, lg_batch *ret, size_t size)
 {
         lg__sampler sampler;
-        if (!lg__dataset_check(NULL, d, "lg_dataset_get"))
+        if (!lg__dataset_check(NULL, d, "lg_dataset_get") || !lg__unrecorded(d->object.ctx, "lg_dataset_get"))
                 return false;
         lg_ctx *c = d->object.ctx;
         if (!ret)

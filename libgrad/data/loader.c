@@ -45,6 +45,8 @@ static bool step_may_end(const lg_loader *l, const char *op)
 {
         lg_ctx *c = l->object.ctx;
         bool fenced = false;
+        if (!lg__unrecorded(c, op))
+                return false;
         if (l->ending || l->making)
                 return lg__fail(c, LG_ERR_STATE, "%s: this loader is %s; call it outside %s", op,
                                 l->ending ? "ending its step" : "making a batch",

@@ -60,7 +60,7 @@ LG_API bool lg_sync_mode(const lg_module *m);
  * With the number of samples in the rank's batch, a mean over unequal batches is that over all samples. A weight of 0
  * ignores this rank; if all are 0, gradients are NaN. Fails with LG_ERR_STATE if m is not data-parallel, or if
  * lg_sync_batch_norm() was called for a module in it: losses of all ranks meet in these derivatives, so multiply the
- * loss instead, by the weight over the mean of all weights. */
+ * loss instead, by the weight over the mean of all weights. Recorded steps need the weight 1 on all ranks. */
 LG_API bool lg_set_data_parallel_weight(lg_module *m, double weight);
 
 /* Lets the batch norms in m, in training mode, normalise by the statistics of the batches of all ranks of g instead of

@@ -108,6 +108,10 @@ void lg__drop_cast(const lg__node *leaf);
 void lg__drop_casts(lg_ctx *c);
 /* Frees the accumulated gradient of an output, if there is one. */
 void lg__node_clear_grad(lg__node *n, int output);
+/* Tells a recorder that the gradient of t, if t is a leaf, is read, or freed. */
+void lg__leaf_used(const lg_tensor *t, bool read);
+/* Replaces the accumulated gradient of an output by g. Takes ownership of g, which the library owned. */
+bool lg__node_set_grad(lg__node *n, int output, lg_tensor *g);
 /* Returns false and sets an error prefixed with `op` if two gradients of one value differ in device or dtype, because
  * the parameter's module was moved or cast after part of the graph was recorded. */
 bool lg__gradients_meet(const lg_tensor *was, const lg_tensor *g, const char *op);

@@ -1,4 +1,6 @@
 /* node.c - nodes of the graph: creation, release, leaves, accumulated gradients, hooks, and public functions. */
+#include "core/observer.h"
+#include "core/tape.h"
 #include "graph/op.h"
 
 void lg__node_ref(lg__node *n)
@@ -156,9 +158,21 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
                 return true;
         }
         bool ok = lg__pointwise_run(LG_PW_add, was, (lg_tensor *[LG_PW_INPUTS]){was, g}, 0, 0, "lg_backward");
-        was->storage->version++;
+        lg__storage_changed(was->storage);
         lg__tensor_release(g);
         return ok;
+}
+
+bool lg__node_set_grad(lg__node *n, int output, lg_tensor *g)
+{
+        if (!g || !grads_ready(n)) {
+                lg__tensor_release(g);
+                return false;
+        }
+        lg_tensor *was = n->grads[output];
+        n->grads[output] = g;
+        lg__tensor_release(was);
+        return true;
 }
 
 /* ---- public functions ---- */
@@ -205,8 +219,16 @@ bool lg_is_leaf(const lg_tensor *t)
         return alive(t) && (!t->node || !t->node->op);
 }
 
+void lg__leaf_used(const lg_tensor *t, bool read)
+{
+        if (t->ctx->run && t->node && !t->node->op)
+                LG__NOTIFY(t->ctx, leaf, (lg_tensor *)(uintptr_t)t, read);
+}
+
 lg_tensor *lg_grad_of(const lg_tensor *t)
 {
+        if (alive(t))
+                lg__leaf_used(t, true);
         return alive(t) && t->node && t->node->grads ? t->node->grads[t->output] : NULL;
 }
 
@@ -214,6 +236,7 @@ bool lg_clear_grad(lg_tensor *t)
 {
         if (!lg__check(t, "lg_clear_grad", "t") || !lg__may_end(t->ctx, "lg_clear_grad"))
                 return false;
+        lg__leaf_used(t, false);
         if (t->node)
                 lg__node_clear_grad(t->node, t->output);
         return true;
@@ -232,7 +255,7 @@ lg_tensor *lg_retain_grad(lg_tensor *t)
 
 bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user)
 {
-        if (!lg__check(t, "lg_hook", "t"))
+        if (!lg__check(t, "lg_hook", "t") || !lg__unrecorded(t->ctx, "lg_hook"))
                 return false;
         if (!fn)
                 return lg__fail(t->ctx, LG_ERR_ARGUMENT, "lg_hook: fn is NULL");

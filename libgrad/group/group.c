@@ -288,7 +288,8 @@ static lg_group *split(lg_group *g, int color, const wish *wishes)
 
 lg_group *lg_group_split(lg_group *g, int color)
 {
-        if (!g || !lg__group_ready(g->object.ctx, g, "lg_group_split"))
+        if (!g || !lg__group_ready(g->object.ctx, g, "lg_group_split") ||
+            !lg__unrecorded(g->object.ctx, "lg_group_split"))
                 return NULL;
         lg_ctx *c = g->object.ctx;
         if (!g->comm) {
@@ -340,6 +341,6 @@ const char *lg_group_transport(const lg_group *g)
 
 bool lg_barrier(lg_group *g)
 {
-        return g && lg__group_ready(g->object.ctx, g, "lg_barrier") &&
+        return g && lg__group_ready(g->object.ctx, g, "lg_barrier") && lg__unrecorded(g->object.ctx, "lg_barrier") &&
                lg__group_run(g, "lg_barrier", &(lg__collective){.kind = LG__BARRIER}, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  */
 #include "group/queue.h"
 #include <string.h>
+#include "core/tape.h"
 #ifdef __linux__
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -294,8 +295,8 @@ static bool begin_link(lg_group *g, const char *op, lg__request *r)
                                                        r->share, 0, op))
                         return false;
         }
-        return a.count == 0 || lg__kernel_done(g->link_device, op,
-                                               lg__links_of(g)->run(g->link_device->queue, g->link, &a, &r->ticket));
+        lg__tape_watch(g->object.ctx, &g->object, &g->link, sizeof g->link);
+        return a.count == 0 || lg__tape_link(g->link_device, op, g->link, &a, &r->ticket);
 }
 
 /* Makes later work of the device's queue wait for a collective on the link. The host does not wait. */
@@ -305,7 +306,7 @@ static bool end_link(lg_group *g, const char *op, const lg__request *r)
                 return true;
         if (!g->link) /* the link was given up, so its collectives have ended */
                 return lg__fail(g->object.ctx, LG_ERR_COMM, "%s: the group is broken", op);
-        return lg__kernel_done(g->link_device, op, lg__links_of(g)->wait(g->link_device->queue, g->link, r->ticket));
+        return lg__tape_wait(g->link_device, op, g->link, r->ticket);
 }
 
 static void release_host_copies(lg__request *r)
@@ -340,9 +341,28 @@ static bool copy_to_host(lg__request *r)
         return true;
 }
 
+/* Returns whether a recorded step can repeat the exchange of r, which the ranks have agreed on; else sets an error. */
+static bool may_record(const lg_group *g, const char *op, const lg__request *r)
+{
+        lg_ctx *c = g->object.ctx;
+        if (!c->run || (r->linked && !r->weighted))
+                return true;
+        if (g->comm->broken)
+                return lg__fail(c, LG_ERR_COMM, "%s: %s", op, g->comm->why);
+        return lg__fail(c, LG_ERR_STATE,
+                        "%s: is called in the function that lg_recorder_run runs, and exchanges data %s; a recorded "
+                        "step cannot repeat that, so call it between the runs",
+                        op,
+                        r->weighted ? "with weights of the ranks (lg_set_data_parallel_weight)"
+                                    : "through the memory of the host");
+}
+
 bool lg__request_begin(lg_group *g, const char *op, lg__request *r, bool early)
 {
-        if (!agree_on_link(g, op, (r->in ? r->in : r->out)->storage->device, r))
+        if (!g->comm)
+                return !r->in || !r->out || r->in == r->out || lg__copy_values(r->out, r->in, op);
+        r->weighted = r->what.weighted;
+        if (!agree_on_link(g, op, (r->in ? r->in : r->out)->storage->device, r) || !may_record(g, op, r))
                 return false;
         if (r->linked)
                 return begin_link(g, op, r);

@@ -91,7 +91,7 @@ static bool end_record(lg_board *b, const char *op, lg__proto_out *o, bool ok)
 bool lg__event_begin(lg__event *e, lg_board *b, const char *op, const char *tag, int64_t step)
 {
         lg_ctx *c = b ? b->object.ctx : NULL;
-        if (!lg__ok(c))
+        if (!lg__ok(c) || !lg__unrecorded(c, op))
                 return false;
         if (!tag || !*tag || !lg__is_utf8(tag))
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the tag is %s", op,

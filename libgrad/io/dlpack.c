@@ -274,7 +274,7 @@ lg_tensor *lg_from_dlpack(lg_ctx *c, struct DLManagedTensor *m)
         char *data;
         if (c)
                 lg__exports_collect(c, true);
-        if (!lg__ok(c))
+        if (!lg__ok(c) || !lg__unrecorded(c, "lg_from_dlpack"))
                 return NULL;
         if (!m)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_from_dlpack: m is NULL");

@@ -118,7 +118,7 @@ static lg_tensor *read_file(idx *f)
 lg_tensor *lg_read_idx(lg_ctx *c, const char *path)
 {
         idx f = {.source = {.ctx = c, .who = "lg_read_idx", .path = path}};
-        if (!lg__ok(c) || !lg__source_open(&f.source))
+        if (!lg__ok(c) || !lg__unrecorded(c, f.source.who) || !lg__source_open(&f.source))
                 return NULL;
         lg_tensor *t = read_file(&f);
         lg__source_close(&f.source);

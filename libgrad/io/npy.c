@@ -183,7 +183,7 @@ bool lg__npy_get_from_file(lg__npy_in *in, void *data, size_t bytes)
 lg_tensor *lg_read_npy(lg_ctx *c, const char *path)
 {
         lg__npy_in in = {.ctx = c, .who = "lg_read_npy", .path = path, .get = lg__npy_get_from_file};
-        int fd = lg__ok(c) ? lg__open_regular(c, in.who, path, &in.bytes) : -1;
+        int fd = lg__ok(c) && lg__unrecorded(c, in.who) ? lg__open_regular(c, in.who, path, &in.bytes) : -1;
         if (fd < 0)
                 return NULL;
         in.stream = &fd;

@@ -186,7 +186,7 @@ static lg_tensor *read_entry(archive *a, const char *name)
 lg_tensor *lg_read_npz(lg_ctx *c, const char *path, const char *name)
 {
         archive a = {.ctx = c, .who = "lg_read_npz", .path = path};
-        if (!lg__ok(c))
+        if (!lg__ok(c) || !lg__unrecorded(c, a.who))
                 return NULL;
         if (!name)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_read_npz: the name is NULL");

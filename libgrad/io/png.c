@@ -46,7 +46,7 @@ lg_tensor *lg_read_png_with(lg_ctx *c, const char *path, const lg_read_png_optio
 {
         lg_read_png_options o;
         int64_t bytes;
-        if (!lg__take(c, "lg_read_png", options, &o, sizeof o))
+        if (!lg__take(c, "lg_read_png", options, &o, sizeof o) || !lg__unrecorded(c, "lg_read_png"))
                 return NULL;
         if (o.channels && o.channels != 1 && o.channels != 3 && o.channels != 4)
                 return lg__fail(

@@ -5,6 +5,7 @@
  * copy.
  */
 #include <string.h>
+#include "core/tape.h"
 #include "nn/parallel.h"
 
 #define FIRST_BYTES ((int64_t)1 << 20)   /* bytes of the first bucket, at most: communication starts early */
@@ -172,6 +173,7 @@ lg__plan *lg__parallel_plan(lg__parallel *p)
         }
         lg__parallel_forget(p);
         p->plan = now;
+        p->plans++;
         guess_order(now);
         lg__parallel_cut(p);
         return now;
@@ -244,7 +246,7 @@ static bool write_member(const lg__plan *plan, lg__bucket *b, int64_t i, const l
                 lg_tensor *first = lg__tensor_own(lg__clone_values(value, b->device->id, b->dtype));
                 return first && t->node && lg__node_accumulate(t->node, t->output, first, false);
         }
-        to->storage->version++;
+        lg__storage_changed(to->storage);
         return to->storage == b->flat->storage || lg__copy_values(to, value, "lg_backward");
 }
 

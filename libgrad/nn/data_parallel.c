@@ -6,6 +6,7 @@
  * waits for all.
  */
 #include <math.h>
+#include "core/tape.h"
 #include "nn/parallel.h"
 
 static lg__parallel *of_watcher(lg__watcher *w)
@@ -23,10 +24,21 @@ static lg_group *group_of(const lg__parallel *p)
 
 /* ---- during a backward ---- */
 
+/* Lets a recorded step be used while gradients are exchanged in the same way. Also called before the function of a step
+ * changes the mode, so that it is the mode before the step that counts. */
+static void watch_settings(lg__parallel *p)
+{
+        lg__object *o = &p->module->object;
+        lg__tape_watch(o->ctx, o, &p->silent, sizeof p->silent);
+        lg__tape_watch(o->ctx, o, &p->weight, sizeof p->weight);
+        lg__tape_watch(o->ctx, o, &p->plans, sizeof p->plans);
+}
+
 static lg_list watched_tensors(lg__watcher *w)
 {
         lg__parallel *p = of_watcher(w);
         const lg__plan *plan = p->silent ? NULL : p->watcher.call ? p->plan : lg__parallel_plan(p);
+        watch_settings(p);
         return plan ? (lg_list){plan->params, plan->tensors} : (lg_list){0, NULL};
 }
 
@@ -72,6 +84,7 @@ static bool adopt_order(lg__parallel *p, lg_group *g)
         for (int64_t i = 0; i < plan->ordered; i++)
                 plan->order[i] = plan->arrival[i];
         lg__parallel_cut(p);
+        p->plans++;
         return plan->order_known = true;
 }
 
@@ -153,7 +166,7 @@ bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_parallel_opt
         lg_ctx *c = lg_module_ctx(m);
         lg_data_parallel_options o;
         if (!m || !lg__take(c, op, options, &o, sizeof o) || !lg__object_lasts(&m->object, op) ||
-            !lg__group_ready(c, g, op) || !lg__module_is_whole(m, op))
+            !lg__group_ready(c, g, op) || !lg__unrecorded(c, op) || !lg__module_is_whole(m, op))
                 return false;
         o.bucket_bytes = o.bucket_bytes ? o.bucket_bytes : (int64_t)25 << 20;
         if (o.bucket_bytes < 0)
@@ -167,6 +180,7 @@ bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_parallel_opt
         if (!p)
                 return false;
         m->parallel = &p->watcher;
+        m->changes++;
         if (lg_group_size(g) == 1)
                 return true;
         const lg__collective last = {.kind = LG__BARRIER, .name = "the end of the parameters"};
@@ -196,8 +210,10 @@ bool lg_set_sync_mode(lg_module *m, bool on)
         if (p && p->watcher.call)
                 lg__fail(m->object.ctx, LG_ERR_STATE, "lg_set_sync_mode: a backward of the %s has not returned",
                          m->type);
-        else if (p)
+        else if (p) {
+                watch_settings(p);
                 p->silent = !on;
+        }
         return was;
 }
 

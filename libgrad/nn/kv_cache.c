@@ -77,7 +77,7 @@ int64_t lg_kv_cache_length(const lg_kv_cache *k)
 
 bool lg_kv_cache_reset(lg_kv_cache *k)
 {
-        if (!k || !lg__ok(k->object.ctx))
+        if (!k || !lg__ok(k->object.ctx) || !lg__unrecorded(k->object.ctx, "lg_kv_cache_reset"))
                 return false;
         for (int64_t i = 0; i < k->count; i++)
                 k->entries[i].length = 0;
@@ -111,7 +111,8 @@ bool lg_kv_cache_select(lg_kv_cache *k, lg_tensor *index)
         lg_ctx *c = k ? k->object.ctx : NULL;
         if (lg__ok(c) && !index)
                 lg__fail(c, LG_ERR_ARGUMENT, "%s: index is NULL", op);
-        if (!lg__ok(c) || !lg__in_context(c, index, op, "index") || !lg__check(index, op, "index"))
+        if (!lg__ok(c) || !lg__unrecorded(c, op) || !lg__in_context(c, index, op, "index") ||
+            !lg__check(index, op, "index"))
                 return false;
         if (!lg__shape_equal(index->at.shape, LG_SHAPE(k->batch)))
                 return lg__fail(c, LG_ERR_SHAPE, "%s: index is %s; it has a sample for each of %lld", op,
@@ -170,6 +171,8 @@ bool lg__kv_cache_extend(lg_kv_cache *k, const lg_module *m, lg_tensor *heads[3]
                 return lg__fail(c, LG_ERR_STATE,
                                 "lg_run_attention: a cache changes in place, which gradients cannot "
                                 "follow; use it under lg_no_grad()");
+        if (!lg__unrecorded(c, "lg_run_attention with a cache"))
+                return false;
         *ret_past = e->length;
         if (heads[1] && !append(k, e, heads[1], heads[2]))
                 return false;

@@ -246,7 +246,8 @@ bool lg_lora_merge(lg_module *m)
         lg_ctx *c = lg_module_ctx(m);
         char names[256], path[LG__PATH];
         int count = 0;
-        if (!lg__ok(c) || !lg__object_lasts(&m->object, op) || !lg__module_is_whole(m, op) || !lg__may_end(c, op))
+        if (!lg__ok(c) || !lg__object_lasts(&m->object, op) || !lg__module_is_whole(m, op) || !lg__may_end(c, op) ||
+            !lg__unrecorded(c, op))
                 return false;
         for (lg_module *at = lg__lora_next(m, NULL); at; at = lg__lora_next(m, at)) {
                 if (!lg__lora_of(at))

@@ -154,7 +154,7 @@ bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_print_op
         lg_module_print_options o;
         lg_ctx *c = lg_module_ctx(m);
         if (!lg__take(c, "lg_module_print_memory", options, &o, sizeof o) ||
-            !lg__object_lasts(&m->object, "lg_module_print_memory") ||
+            !lg__object_lasts(&m->object, "lg_module_print_memory") || !lg__unrecorded(c, "lg_module_print_memory") ||
             !lg__list_ok(c, "lg_module_print_memory", o.inputs.count, o.inputs.items))
                 return false;
         if (!f)

@@ -1,5 +1,6 @@
 /* module.c - the module record: creation, adding children, parameters and buffers, training mode, destruction. */
 #include <string.h>
+#include "core/tape.h"
 #include "nn.h"
 #include "state/entries.h"
 
@@ -7,9 +8,16 @@
 
 /* ---- creation and destruction ---- */
 
+void lg__module_seen(lg_module *m)
+{
+        lg__tape_watch(m->object.ctx, &m->object, &m->changes, sizeof m->changes);
+        lg__tape_watch(m->object.ctx, &m->object, &m->training, sizeof m->training);
+}
+
 static void forget_list(lg_module *m)
 {
         lg_ctx *c = m->object.ctx;
+        m->changes++;
         while (m->listings) {
                 lg__listing *l = m->listings;
                 m->listings = l->next;
@@ -366,6 +374,8 @@ void lg_train(lg_module *m, bool on)
 
 bool lg_is_training(const lg_module *m)
 {
+        if (m)
+                lg__module_seen((lg_module *)(uintptr_t)m);
         return m && m->training;
 }
 

@@ -99,7 +99,8 @@ static bool change(lg_module *m, const char *op, const target *to)
 static bool may_change(lg_module *m, const char *op)
 {
         lg_ctx *c = lg_module_ctx(m);
-        return lg__ok(c) && lg__object_lasts(&m->object, op) && lg__may_end(c, op) && lg__module_is_whole(m, op);
+        return lg__ok(c) && lg__object_lasts(&m->object, op) && lg__unrecorded(c, op) && lg__may_end(c, op) &&
+               lg__module_is_whole(m, op);
 }
 
 bool lg_module_to(lg_module *m, lg_device device)

@@ -64,9 +64,10 @@ struct lg_module {
         int64_t batches;
         lg__watcher *parallel; /* data_parallel.c's watcher, which averages its gradients over the ranks of a group;
                                   NULL: not data-parallel */
-        int64_t every;  /* of a Sequential: number of children in each group that the backward recomputes; 0: none */
-        bool convolves; /* a convolution: its weights have the layout that its device prefers for convolutions */
-        int held;       /* 0; while lg_find_lr() runs: 1 + `training` at its start, and no part can be removed */
+        int64_t every;   /* of a Sequential: number of children in each group that the backward recomputes; 0: none */
+        bool convolves;  /* a convolution: its weights have the layout that its device prefers for convolutions */
+        int held;        /* 0; while lg_find_lr() runs: 1 + `training` at its start, and no part can be removed */
+        int64_t changes; /* number of times that parts were added or replaced in it, or its forward was changed */
         bool training, was_training; /* was_training: `training` before lg_module_print(), which restores it */
         int printing;                /* number of calls of lg_module_print() under way */
         lg__part *parts, **end;
@@ -79,6 +80,8 @@ struct lg_module {
         int64_t used_before, peak_before; /* the device's statistics before the forward that is being measured */
 };
 
+/* Lets a tape depend on the parts of m, and on whether it is in training. */
+void lg__module_seen(lg_module *m);
 /* Returns a new module without parts; NULL if an error is set or there is no memory. */
 lg_module *lg__module_new(lg_ctx *c, const char *type, lg_forward_fn *forward);
 /* Returns a new module without parts whose forward gets a copy of the `bytes` bytes of `config` as its user data. */

@@ -1,4 +1,5 @@
 /* norm.c - BatchNorm and InstanceNorm of 1 to 3 dimensions, LayerNorm, RMSNorm, GroupNorm. */
+#include "core/tape.h"
 #include "graph/op.h"
 #include "group/group.h"
 #include "nn.h"
@@ -16,6 +17,13 @@ typedef struct batch {
         uint64_t group; /* id of the group whose ranks share statistics; 0: none */
         lg_batch_norm_layer_options o;
 } batch;
+
+static void count_batch(void *owner, const void *data, size_t bytes)
+{
+        (void)data;
+        (void)bytes;
+        ((lg_module *)owner)->batches++;
+}
 
 static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
 {
@@ -37,6 +45,7 @@ static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
                                          .residual = separate ? NULL : plus,
                                          .relu = epilogue.relu && !separate};
         lg_tensor *w = tensor(m, "weight"), *b = tensor(m, "bias"), *y;
+        lg__tape_watch(m->object.ctx, &m->object, &k->group, sizeof k->group);
         if (!k->group || !m->training)
                 y = lg_batch_norm_with(x, w, b, &o);
         else if (x->at.shape.size[1] == k->channels)
@@ -45,7 +54,10 @@ static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__epilogue epilogue)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it has %lld channels%s", m->type,
                                 lg__tensor_text(x).s, (long long)k->channels,
                                 lg__layout_hint(x, ndim - 2, k->channels));
-        m->batches += y && m->training && m->counts_batches && !m->object.ctx->recomputing;
+        if (y && m->training && m->counts_batches && !m->object.ctx->recomputing) {
+                count_batch(m, NULL, 0);
+                lg__tape_host(m->object.ctx, count_batch, m, NULL, 0);
+        }
         if (separate)
                 y = lg_add(y, plus);
         return separate && epilogue.relu ? lg_relu(y) : y;
@@ -118,11 +130,14 @@ bool lg__norm_is_shared(const lg_module *m)
 bool lg_sync_batch_norm(lg_module *m, lg_group *g)
 {
         if (!m || !lg__object_lasts(&m->object, "lg_sync_batch_norm") ||
-            !lg__group_ready(m->object.ctx, g, "lg_sync_batch_norm"))
+            !lg__group_ready(m->object.ctx, g, "lg_sync_batch_norm") ||
+            !lg__unrecorded(m->object.ctx, "lg_sync_batch_norm"))
                 return false;
         for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))
-                if (inner->forward_epilogue == batch_norm)
+                if (inner->forward_epilogue == batch_norm) {
                         ((batch *)inner->user)->group = lg_group_size(g) > 1 ? g->id : 0;
+                        inner->changes++;
+                }
         return true;
 }
 

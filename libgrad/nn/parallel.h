@@ -38,6 +38,7 @@ typedef struct lg__parallel {
         lg__weak group;
         int64_t bucket_bytes;
         double weight;
+        int64_t plans;     /* number of plans and of their orders so far */
         bool silent;       /* gradients are not exchanged */
         bool keep_buffers; /* buffers are not copied from rank 0 */
         lg__plan *plan;

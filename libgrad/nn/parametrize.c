@@ -109,7 +109,7 @@ bool lg_remove_parametrizations(lg_module *m, const char *name)
         const char *op = "lg_remove_parametrizations";
         lg__part *p = parameter_of(m, op, name);
         lg_ctx *c = lg_module_ctx(m);
-        if (!p)
+        if (!p || !lg__unrecorded(c, op))
                 return false;
         if (p->kind == LG__PARAMETER)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: \"%s\" of %s has no parametrizations", op, name, m->type);

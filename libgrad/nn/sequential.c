@@ -150,6 +150,7 @@ bool lg_recompute_every(lg_module *m, int64_t n)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_recompute_every: n is %lld; it must be 0 or more",
                                 (long long)n);
         m->every = n;
+        m->changes++;
         return true;
 }
 
@@ -224,7 +225,7 @@ lg_tensor *lg_module_append_parameter(lg_module *m, lg_tensor *t)
 
 lg_module *lg_module_append(lg_module *m, lg_module *child)
 {
-        if (!m || m->object.ctx->error)
+        if (!m || m->object.ctx->error || !lg__unrecorded(m->object.ctx, "lg_module_append"))
                 return NULL;
         if (m->forward_epilogue != forward && m->forward != no_forward)
                 return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,

@@ -143,6 +143,7 @@ static lg__part *find(lg_module *m, const char *path, int kinds, const char *op,
 {
         if (!m || !lg__object_lasts(&m->object, op))
                 return NULL;
+        lg__module_seen(m);
         if (!path)
                 return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: the path is NULL", op);
         const lg_module *at;
@@ -176,7 +177,10 @@ bool lg_has_child(const lg_module *m, const char *path)
 lg_module *lg_module_replace(lg_module *m, const char *path, lg_module *child)
 {
         lg__part *p = find(m, path, LG__CHILD, "lg_module_replace", "module");
-        return p && lg__module_exchange(p, child, "lg_module_replace") ? child : NULL;
+        return p && lg__unrecorded(m->object.ctx, "lg_module_replace") &&
+                               lg__module_exchange(p, child, "lg_module_replace")
+                       ? child
+                       : NULL;
 }
 
 lg_tensor *lg_parameter(lg_module *m, const char *path)
@@ -204,6 +208,8 @@ lg_module *lg_child(lg_module *m, int index)
         int i = 0;
         if (m && !lg__object_lasts(&m->object, "lg_child"))
                 return NULL;
+        if (m)
+                lg__module_seen(m);
         for (lg__part *p = m ? next_child(m->parts) : NULL; p; p = next_child(p->next)) {
                 if (i++ == index)
                         return p->child;
@@ -312,6 +318,7 @@ void lg__module_relist(lg_module *m)
 
 static lg_list parameters(lg_module *m, const char *pattern)
 {
+        lg__module_seen(m);
         lg__listing *l = m->listings;
         while (l && !same_pattern(l->pattern, pattern))
                 l = l->next;

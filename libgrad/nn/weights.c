@@ -76,7 +76,7 @@ bool lg_copy_state(lg_module *to, lg_module *from)
 {
         lg__state_entries a, b;
         lg_ctx *c = lg_module_ctx(to);
-        if (!lg__ok(c))
+        if (!lg__ok(c) || !lg__unrecorded(c, "lg_copy_state"))
                 return false;
         if (!from || from->object.ctx != c)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_copy_state: `from` is %s",

@@ -289,7 +289,7 @@ bool lg_onnx_save_with(lg_module *m, const char *path, lg_list_in inputs, const 
 {
         lg_ctx *c = m ? m->object.ctx : inputs.count > 0 && inputs.items ? lg__ctx_of(inputs.items[0]) : NULL;
         lg_onnx_save_options o;
-        if (!lg__take(c, OP, options, &o, sizeof o))
+        if (!lg__take(c, OP, options, &o, sizeof o) || !lg__unrecorded(c, OP))
                 return false;
         if (!m || !path)
                 return lg__fail(c, LG_ERR_ARGUMENT, OP ": %s is NULL", m ? "path" : "m");

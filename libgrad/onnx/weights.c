@@ -203,7 +203,7 @@ static lg_tensor *read_onnx(lg_weights *w, const lg__onnx_tensor *e)
 lg_tensor *lg_weights_read(lg_weights *w, const char *name)
 {
         lg_ctx *c = w ? w->object.ctx : NULL;
-        if (!lg__ok(c))
+        if (!lg__ok(c) || !lg__unrecorded(c, "lg_weights_read"))
                 return NULL;
         if (!name)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_weights_read: the name is NULL");

@@ -9,6 +9,7 @@
  */
 #include <float.h>
 #include <math.h>
+#include "core/tape.h"
 #include "dropout.h"
 
 #define ATTENTION_FIELDS(FIELD)                                                                                        \
@@ -178,6 +179,7 @@ static lg_attention_args arguments(const attention_attributes *a, lg_tensor *con
                                .right = a->right,
                                .seed = a->seed,
                                .counter = a->counter,
+                               .moved = a->p > 0 ? lg__tape_moved(q->ctx) : NULL,
                                .q = lg__data(q),
                                .k = lg__data(k),
                                .v = lg__data(v),

@@ -6,6 +6,7 @@
  * var are those of x, and dx = r (G w - mean(G w) - n mean(G w n)); otherwise they are the running statistics, which
  * are constants, and dx = r G w.
  */
+#include "core/tape.h"
 #include "norm.h"
 
 #define BATCH_NORM_FIELDS(FIELD) FIELD(f64, eps, 1e-5) FIELD(f64, momentum, 0.1) FIELD(bool, training, false)
@@ -43,7 +44,7 @@ static void note_moves(lg__call *call)
 {
         for (int i = MEAN; i <= VAR; i++)
                 if (call->in[i]) {
-                        call->in[i]->storage->version++;
+                        lg__storage_changed(call->in[i]->storage);
                         call->moved |= LG__BY(i);
                 }
 }

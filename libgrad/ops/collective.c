@@ -4,6 +4,7 @@
  * gradients; the gradient of an all-gather is a reduce-scatter, which sums all ranks' gradients of each rank's part;
  * the gradient of a message is sent back by its receiver.
  */
+#include "core/tape.h"
 #include "graph/op.h"
 #include "group/group.h"
 
@@ -128,7 +129,7 @@ static bool in_place(lg_tensor *x, lg_group *g, const lg__collective *what, cons
                                                           : lg__clone_values(x, x->storage->device->id, x->at.dtype);
         const bool ok = t && lg__group_tensors(g, op, what, t, t) && (t == x || lg__copy_values(x, t, op));
         if (t)
-                x->storage->version++;
+                lg__storage_changed(x->storage);
         lg_scope_end(c, scope);
         return ok;
 }

@@ -24,7 +24,7 @@ bool lg__conv_is_long(const lg_tensor *x, const lg_tensor *w, int64_t padding)
         const double outputs = (double)s.size[3] + 2 * (double)padding - taps + 1;
         const double product = c * o < 64 ? 0.06 : 0.014, element = 27;
         return taps >= 128 && n * c * o >= 32 && k.size[3] <= s.size[3] + padding && x->at.dtype == w->at.dtype &&
-               (x->at.dtype == LG_F32 || x->at.dtype == LG_F64) && !x->ctx->unread &&
+               (x->at.dtype == LG_F32 || x->at.dtype == LG_F64) && (!x->ctx->unread || x->ctx->run) &&
                x->storage->device->id.type != LG_DEVICE_CUDA &&
                product * n * o * c * outputs * taps >
                        element * (n * c + o * c + n * o) * (double)length_from(s.size[3] + padding);

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <string.h>
+#include "core/tape.h"
 #include "dropout.h"
 
 #define DROPOUT_FIELDS(FIELD) FIELD(f64, p, 0) FIELD(u64, seed, 0) FIELD(u64, offset, 0)
@@ -30,7 +31,10 @@ static bool forward(lg__call *call)
         memcpy(k.shape, x->at.shape.size, sizeof k.shape);
         memcpy(k.x_strides, x->at.strides, sizeof k.x_strides);
         memcpy(k.y_strides, y->at.strides, sizeof k.y_strides);
-        return lg__shape_numel(x->at.shape) == 0 || LG__RUN(call->device, "dropout", dropout, &k);
+        if (lg__shape_numel(x->at.shape) == 0)
+                return true;
+        k.moved = lg__tape_moved(call->ctx);
+        return LG__RUN(call->device, "dropout", dropout, &k);
 }
 
 static bool vjp(lg__vjp *v)

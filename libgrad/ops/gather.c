@@ -9,6 +9,7 @@
  * the elements that equal it share g evenly. index_select and index_add repeat a 1-d index over all other dimensions.
  */
 #include <string.h>
+#include "core/tape.h"
 #include "gather.h"
 
 /* The attribute origin identifies the public function that was called, for errors about an index out of range. */
@@ -275,7 +276,7 @@ bool lg__scatter_rows(lg_tensor *x, lg_tensor *index, lg_tensor *src, lg__origin
                 return false;
         lg_gather_args k = kernel_args(&a, all, src, x, x);
         k.mode = LG_PUT_SET;
-        x->storage->version++;
+        lg__storage_changed(x->storage);
         return LG__RUN(x->storage->device, "scatter", scatter, &k);
 }
 

@@ -1,4 +1,5 @@
 /* inplace.c - changes of values in place, refused where they could make a recorded derivative wrong unnoticed. */
+#include "core/tape.h"
 #include "graph/op.h"
 
 /* Refuses results of recorded ops, because saved values would become wrong. A leaf may be changed only while nothing
@@ -27,7 +28,7 @@ static bool may_change(const lg_tensor *t, const char *op)
 
 static bool changed(lg_tensor *t)
 {
-        t->storage->version++;
+        lg__storage_changed(t->storage);
         return true;
 }
 
@@ -146,5 +147,6 @@ bool lg_clamp_(lg_tensor *x, double low, double high)
 
 bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes)
 {
-        return may_change(t, "lg_write") && lg__write_values(t, "lg_write", data, dtype, bytes) && changed(t);
+        return may_change(t, "lg_write") && lg__unrecorded(t->ctx, "lg_write") &&
+               lg__write_values(t, "lg_write", data, dtype, bytes) && changed(t);
 }

@@ -6,6 +6,7 @@
 #include <float.h>
 #include <math.h>
 #include "../kernels/philox.h"
+#include "core/tape.h"
 #include "graph/op.h"
 
 static lg_tensor *random_tensor(lg_ctx *c, const char *op, lg_random_kind kind, double a, double b, lg_shape shape,
@@ -20,7 +21,9 @@ static lg_tensor *random_tensor(lg_ctx *c, const char *op, lg_random_kind kind, 
         if (!t)
                 return NULL;
         int64_t n = lg__shape_numel(shape), each = t->at.dtype == LG_F64 ? 2 : 4;
-        lg_random_args r = {n, t->at.dtype, lg__data(t), kind, a, b, c->random.seed + c->rank_seed, c->random.counter};
+        lg_random_args r = {n,   t->at.dtype, lg__data(t), kind, a, b, c->random.seed + c->rank_seed, c->random.counter,
+                            NULL};
+        r.moved = n ? lg__tape_moved(c) : NULL;
         t = lg__created(t, n == 0 || LG__RUN(t->storage->device, op, random, &r), o->requires_grad);
         if (t)
                 c->random.counter += (uint64_t)((n + each - 1) / each);
@@ -155,7 +158,7 @@ static void shuffle(int64_t *order, int64_t n, lg_random_state state)
 lg_tensor *lg_permutation_with(lg_ctx *c, int64_t n, const lg_create_options *options)
 {
         lg_create_options o;
-        if (!lg__take(c, "lg_permutation", options, &o, sizeof o))
+        if (!lg__take(c, "lg_permutation", options, &o, sizeof o) || !lg__unrecorded(c, "lg_permutation"))
                 return NULL;
         if (n < 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_permutation: n is %lld, below 0", (long long)n);

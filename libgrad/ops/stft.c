@@ -203,9 +203,15 @@ static lg_tensor *compose_stft(const lg__call *call)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "stft: x is %s; it is (T) or (N, T)", lg__tensor_text(x).s);
         if (!resolve(call, &f, &w))
                 return NULL;
+        const int64_t half = f.n / 2, samples = x->at.shape.size[ndim - 1];
+        if (!f.o.not_centered && f.pad_mode == LG_PAD_REFLECT && samples <= half)
+                return lg__fail(call->ctx, LG_ERR_SHAPE,
+                                "stft: x is %s; to reflect %lld samples at both ends, half a frame, it needs more than "
+                                "%lld; .pad_mode = LG_ZERO_INT adds zeros",
+                                lg__tensor_text(x).s, (long long)half, (long long)half);
         x = ndim == 1 ? lg_unsqueeze(x, 0) : x;
         if (x && !f.o.not_centered)
-                x = lg_pad(x, LG_INTS(f.n / 2, f.n / 2), .mode = f.pad_mode);
+                x = lg_pad(x, LG_INTS(half, half), .mode = f.pad_mode);
         if (!x)
                 return NULL;
         const int64_t batch = x->at.shape.size[0], length = x->at.shape.size[1];

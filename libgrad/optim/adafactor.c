@@ -36,10 +36,14 @@ static lg_tensor *average(lg__computation *k, int state, lg_tensor *w, int dim)
         return k->next[state] = lg_lerp(k->state[state], square, w);
 }
 
+static void numbers(const lg_optimizer *opt, const lg__slot *s, double *ret)
+{
+        ret[LG__RATE] = opt->groups[s->group].lr;
+}
+
 static bool compute(lg__computation *k)
 {
         const lg_adafactor_options *o = k->opt->options;
-        const lg__group *g = k->group;
         const lg_dtype dtype = k->param->at.dtype;
         const double eps1 = o->eps1 >= 0 ? o->eps1 : precision(k->dtype);
         lg_tensor *w = lg_cast(lg_pow_scalar(k->step, o->beta2_decay), dtype), *v;
@@ -51,7 +55,7 @@ static bool compute(lg__computation *k)
                 v = average(k, WHOLE, w, 0);
         }
         lg_tensor *u = lg_mul(k->grad, lg_rsqrt(lg_maximum_scalar(v, eps1 * eps1)));
-        lg_tensor *rate = lg_cast(lg_minimum_scalar(lg_rsqrt(k->step), g->lr), dtype);
+        lg_tensor *rate = lg_cast(lg_minimum(lg_rsqrt(k->step), lg_select(k->exact, 0, LG__RATE)), dtype);
         lg_tensor *size = lg_mul(lg_maximum_scalar(root_mean_square(k->param), o->eps2), rate);
         lg_tensor *clip = lg_maximum_scalar(lg_div_scalar(root_mean_square(u), o->d), 1);
         return (k->change = lg_mul(u, lg_mul_scalar(lg_div(size, clip), o->maximize ? -1 : 1))) != NULL;
@@ -62,6 +66,7 @@ static const lg__rule rule = {.name = "lg_adafactor",
                               .states = {"row_var", "col_var", "variance"},
                               .decays = true,
                               .compute = compute,
+                              .numbers = numbers,
                               .states_of = states_of,
                               .reshape = reshape};
 

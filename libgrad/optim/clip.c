@@ -1,5 +1,6 @@
 /* clip.c - clipping of gradients: by their total norm, by value. */
 #include "core/observer.h"
+#include "core/tape.h"
 #include "graph/op.h"
 #include "optim.h"
 
@@ -53,7 +54,7 @@ static bool change(int id, lg_tensor *g, lg_tensor *other, double p0, double p1,
         ok = ok && (to == g || lg__copy_values(g, to, op));
         if (to != g)
                 lg__tensor_release(to);
-        g->storage->version++;
+        lg__storage_changed(g->storage);
         return ok;
 }
 
@@ -111,7 +112,7 @@ static bool scale_all(lg_tensor *const *grads, int64_t n, lg_tensor *norm, doubl
                         continue;
                 }
                 updates[a.count++] = lg__update_in_place(grads[i]);
-                grads[i]->storage->version++;
+                lg__storage_changed(grads[i]->storage);
         }
         return ok && (a.count == 0 || LG__RUN(grads[0]->storage->device, op, scale, &a));
 }

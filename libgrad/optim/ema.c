@@ -1,4 +1,5 @@
 /* ema.c - an exponential moving average of a module's parameters. */
+#include "core/tape.h"
 #include "state/entries.h"
 #include "graph/op.h"
 #include "optim.h"
@@ -112,6 +113,44 @@ static bool update(lg_ema *e, entry *n)
         return sum && lg__copy_values(n->average, sum, "lg_ema_update");
 }
 
+static void count_update(void *owner, const void *data, size_t bytes)
+{
+        (void)data;
+        (void)bytes;
+        ((lg_ema *)owner)->updates++;
+}
+
+/* Returns whether the averages are where they were, data, and whether it is still so that the update is the first,
+ * which copies. */
+static bool stands(void *owner, const void *data, size_t bytes)
+{
+        const lg_ema *e = owner;
+        const void *const *memory = data;
+        const bool later = *memory++ != NULL;
+        bool same = later == (e->updates > 0) && bytes == (size_t)(e->count + 1) * sizeof *memory;
+        for (int64_t i = 0; i < e->count && same; i++)
+                same = e->swapped || lg__data(e->entries[i].average) == memory[i]; /* swapped ones come back */
+        return same;
+}
+
+/* Lets runs of a tape count the update. Returns false with an error. */
+static bool note_update(lg_ema *e)
+{
+        lg_ctx *c = e->object.ctx;
+        const size_t bytes = (size_t)(e->count + 1) * sizeof(void *);
+        const void **memory = c->tape ? lg__alloc(c, bytes) : NULL;
+        if (!memory)
+                return !c->tape;
+        memory[0] = e->updates ? e : NULL;
+        for (int64_t i = 0; i < e->count; i++)
+                memory[i + 1] = lg__data(e->entries[i].average);
+        lg__tape_check(c, &e->object, stands, memory, bytes, NULL);
+        lg__tape_watch(c, &e->object, &e->swapped, sizeof e->swapped);
+        lg__tape_host(c, count_update, e, NULL, 0);
+        lg__free(c, memory, bytes);
+        return !c->error;
+}
+
 bool lg_ema_update(lg_ema *e)
 {
         if (!ready(e, "lg_ema_update"))
@@ -127,13 +166,15 @@ bool lg_ema_update(lg_ema *e)
                 lg_scope_end(c, scope);
         }
         lg_set_grad_mode(c, recording);
-        e->updates += ok;
-        return ok;
+        if (!ok || !note_update(e))
+                return false;
+        count_update(e, NULL, 0);
+        return true;
 }
 
 bool lg_ema_swap(lg_ema *e)
 {
-        if (!ready(e, "lg_ema_swap"))
+        if (!ready(e, "lg_ema_swap") || !lg__unrecorded(e->object.ctx, "lg_ema_swap"))
                 return false;
         for (int64_t i = 0; i < e->count; i++)
                 if (!update_average(&e->entries[i]))

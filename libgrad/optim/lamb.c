@@ -3,34 +3,50 @@
  * u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p; p -= lr |p| / |u| u. */
 #include "optim.h"
 
-/* Returns 1 - beta^step, 0-d. */
-static lg_tensor *correction(const lg__computation *k, double beta)
+void lg__adam_numbers(double *ret, double lr, double beta1, double beta2)
 {
-        lg_tensor *power = lg_exp(lg_mul_scalar(k->step, log(beta)));
+        ret[LG__RATE] = lr;
+        ret[LG__BETA1] = beta1;
+        ret[LG__REST1] = 1 - beta1;
+        ret[LG__LOG_BETA1] = log(beta1);
+        ret[LG__BETA2] = beta2;
+        ret[LG__REST2] = 1 - beta2;
+        ret[LG__LOG_BETA2] = log(beta2);
+}
+
+/* Returns 1 - beta^step, 0-d. */
+static lg_tensor *correction(const lg__computation *k, int log_beta)
+{
+        lg_tensor *power = lg_exp(lg_mul(k->step, lg_select(k->exact, 0, log_beta)));
         return lg_cast(lg_rsub_scalar(power, 1), k->param->at.dtype);
 }
 
-lg_tensor *lg__adam_direction(lg__computation *k, int first, lg__adam_numbers a, bool maximize)
+lg_tensor *lg__adam_direction(lg__computation *k, int first, double eps, bool maximize)
 {
         lg_tensor *g = maximize ? lg_neg(k->grad) : k->grad, *m = k->state[first], *v = k->state[first + 1];
-        m = lg_add(lg_mul_scalar(m, a.beta1), lg_mul_scalar(g, 1 - a.beta1));
-        v = lg_add(lg_mul_scalar(v, a.beta2), lg_mul_scalar(lg_square(g), 1 - a.beta2));
+        m = lg_add(lg_mul(m, lg__number(k, LG__BETA1)), lg_mul(g, lg__number(k, LG__REST1)));
+        v = lg_add(lg_mul(v, lg__number(k, LG__BETA2)), lg_mul(lg_square(g), lg__number(k, LG__REST2)));
         k->next[first] = m;
         k->next[first + 1] = v;
-        lg_tensor *root = lg_sqrt(lg_div(v, correction(k, a.beta2)));
-        return lg_div(lg_div(m, correction(k, a.beta1)), lg_add_scalar(root, a.eps));
+        lg_tensor *root = lg_sqrt(lg_div(v, correction(k, LG__LOG_BETA2)));
+        return lg_div(lg_div(m, correction(k, LG__LOG_BETA1)), lg_add_scalar(root, eps));
+}
+
+static void numbers(const lg_optimizer *opt, const lg__slot *s, double *ret)
+{
+        const lg__group *g = &opt->groups[s->group];
+        lg__adam_numbers(ret, g->lr, g->beta1, g->beta2);
+        ret[LG__DECAY] = g->weight_decay;
 }
 
 static bool compute(lg__computation *k)
 {
         const lg_lamb_options *o = k->opt->options;
-        const lg__group *g = k->group;
-        const lg__adam_numbers a = {g->beta1, g->beta2, g->eps};
-        lg_tensor *u = lg__adam_direction(k, 0, a, o->maximize);
-        u = lg_add(u, lg_mul_scalar(k->param, g->weight_decay));
+        lg_tensor *u = lg__adam_direction(k, 0, k->group->eps, o->maximize);
+        u = lg_add(u, lg_mul(k->param, lg__number(k, LG__DECAY)));
         lg_tensor *p_norm = lg_norm(k->param), *u_norm = lg_norm(u), *some = lg_gt_scalar(lg_mul(p_norm, u_norm), 0);
         lg_tensor *ratio = lg_where(some, lg_div(p_norm, u_norm), lg_ones_like(u_norm));
-        return (k->change = lg_mul(u, lg_mul_scalar(ratio, g->lr))) != NULL;
+        return (k->change = lg_mul(u, lg_mul(ratio, lg__number(k, LG__RATE)))) != NULL;
 }
 
 static const lg__rule rule = {.name = "lg_lamb",
@@ -38,7 +54,8 @@ static const lg__rule rule = {.name = "lg_lamb",
                               .states = {"exp_avg", "exp_avg_sq"},
                               .betas = true,
                               .eps = true,
-                              .compute = compute};
+                              .compute = compute,
+                              .numbers = numbers};
 
 lg_optimizer *lg_lamb_with(lg_ctx *c, lg_list_in params, double lr, const lg_lamb_options *options)
 {

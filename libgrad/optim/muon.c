@@ -37,20 +37,28 @@ static double adjusted(const lg_muon_options *o, lg_shape shape)
         }
 }
 
+static void numbers(const lg_optimizer *opt, const lg__slot *s, double *ret)
+{
+        const lg_muon_options *o = opt->options;
+        const lg__group *g = &opt->groups[s->group];
+        if (s->param->at.shape.ndim == 2)
+                lg__adam_numbers(ret, g->lr * adjusted(o, s->param->at.shape), g->momentum, 0);
+        else
+                lg__adam_numbers(ret, g->lr, o->beta1, o->beta2);
+}
+
 static bool compute(lg__computation *k)
 {
         const lg_muon_options *o = k->opt->options;
-        const lg__group *g = k->group;
+        lg_tensor *x;
         if (k->param->at.shape.ndim != 2) {
-                const lg__adam_numbers a = {o->beta1, o->beta2, o->adamw_eps};
-                k->change = lg_mul_scalar(lg__adam_direction(k, AVERAGES, a, o->maximize), g->lr);
-                return k->change != NULL;
+                x = lg__adam_direction(k, AVERAGES, o->adamw_eps, o->maximize);
+        } else {
+                lg_tensor *grad = o->maximize ? lg_neg(k->grad) : k->grad;
+                lg_tensor *b = k->next[BUFFER] = lg_lerp(k->state[BUFFER], grad, lg__number(k, LG__REST1));
+                x = orthogonal(o, o->no_nesterov ? b : lg_lerp(grad, b, lg__number(k, LG__BETA1)));
         }
-        lg_tensor *grad = o->maximize ? lg_neg(k->grad) : k->grad;
-        lg_tensor *b = lg_lerp_scalar(k->state[BUFFER], grad, 1 - g->momentum);
-        k->next[BUFFER] = b;
-        lg_tensor *x = orthogonal(o, o->no_nesterov ? b : lg_lerp_scalar(grad, b, g->momentum));
-        return (k->change = lg_mul_scalar(x, g->lr * adjusted(o, k->param->at.shape))) != NULL;
+        return (k->change = lg_mul(x, lg__number(k, LG__RATE))) != NULL;
 }
 
 static const lg__rule rule = {.name = "lg_muon",
@@ -59,6 +67,7 @@ static const lg__rule rule = {.name = "lg_muon",
                               .momentum_state = 1u << BUFFER,
                               .decays = true,
                               .compute = compute,
+                              .numbers = numbers,
                               .states_of = states_of};
 
 lg_optimizer *lg_muon_with(lg_ctx *c, lg_list_in params, double lr, const lg_muon_options *options)

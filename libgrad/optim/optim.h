@@ -60,15 +60,31 @@ typedef struct lg__computation {
         lg_tensor *const *state;   /* the states before the step, zeros at first */
         lg_dtype dtype;            /* of the parameter */
         lg_tensor *step;           /* 1, 2, ..., 0-d, f64, on the parameter's device */
+        lg_tensor *exact, *number; /* the numbers of lg__rule.numbers, f64 and in the dtype of the states */
         lg_tensor **next, *change; /* results: the states after the step, and what is subtracted from the parameter */
 } lg__computation;
 
-/* Numbers of Adam. */
-typedef struct lg__adam_numbers {
-        double beta1, beta2, eps;
-} lg__adam_numbers;
+/* Numbers that may change from step to step, which ops read in device memory. The step is f64 only. */
+enum {
+        LG__STEP,
+        LG__RATE,
+        LG__BETA1, /* or momentum */
+        LG__REST1, /* 1 - beta1 */
+        LG__LOG_BETA1,
+        LG__BETA2,
+        LG__REST2,
+        LG__LOG_BETA2,
+        LG__DECAY
+};
+/* Writes the rate, and the betas with what follows from them. */
+void lg__adam_numbers(double *ret, double lr, double beta1, double beta2);
+/* Returns one of the numbers, 0-d, in the dtype of the states. NULL: an error. */
+static inline lg_tensor *lg__number(const lg__computation *k, int i)
+{
+        return lg_select(k->number, 0, i);
+}
 /* Returns the update of Adam, by ops, without its rate; its states are `first` and the next one. NULL: an error. */
-lg_tensor *lg__adam_direction(lg__computation *k, int first, lg__adam_numbers a, bool maximize);
+lg_tensor *lg__adam_direction(lg__computation *k, int first, double eps, bool maximize);
 
 typedef struct lg__rule {
         const char *name;               /* the public function, as in "lg_sgd" */
@@ -80,6 +96,8 @@ typedef struct lg__rule {
         bool decays;                    /* with `compute`: the parameter is multiplied by 1 - lr weight_decay */
         /* Computes an update by ops, which the kernel `descend` ends. NULL: the kernel `update` does all. */
         bool (*compute)(lg__computation *k);
+        /* Writes the numbers of a slot's next update that `compute` reads, but the step. */
+        void (*numbers)(const lg_optimizer *opt, const lg__slot *s, double *ret);
         /* Returns the states that a parameter has, a bit each. NULL: those of its group. */
         unsigned (*states_of)(const lg_tensor *param);
         /* Changes the shape of a parameter to that of its state k. NULL: they are equal. */

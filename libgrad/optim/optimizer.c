@@ -1,6 +1,7 @@
 /* optimizer.c - common functions of optimisers: parameter groups, lg_zero_grad(), learning rates. */
 #include <string.h>
 #include "core/observer.h"
+#include "core/tape.h"
 #include "optim.h"
 
 /* ---- creation and destruction ---- */
@@ -198,7 +199,7 @@ bool lg_add_param_group_with(lg_optimizer *opt, lg_list_in params, const lg_para
         lg_ctx *c = opt ? opt->object.ctx : NULL;
         const char *op = "lg_add_param_group";
         lg_param_group_options o;
-        if (!lg__take(c, op, options, &o, sizeof o) || !lg__object_lasts(&opt->object, op) ||
+        if (!lg__take(c, op, options, &o, sizeof o) || !lg__object_lasts(&opt->object, op) || !lg__unrecorded(c, op) ||
             !params_are_good(c, op, params))
                 return false;
         if (opt->fixed)
@@ -237,8 +238,10 @@ bool lg_zero_grad(lg_optimizer *opt)
         opt->running++; /* a gradient may be imported memory, whose release function is user code */
         for (int64_t i = 0; i < opt->count; i++) {
                 lg_tensor *p = opt->slots[i].param;
-                if (p->live == LG__LIVE && p->serial == opt->slots[i].serial && p->node && !p->node->op)
-                        lg__node_clear_grad(p->node, p->output);
+                if (p->live != LG__LIVE || p->serial != opt->slots[i].serial || !p->node || p->node->op)
+                        continue;
+                lg__leaf_used(p, false);
+                lg__node_clear_grad(p->node, p->output);
         }
         opt->running--;
         lg__span_end(opt->object.ctx, &span);
@@ -252,16 +255,29 @@ int lg_param_group_count(const lg_optimizer *opt)
         return opt ? opt->group_count : 0;
 }
 
+static bool has_rate(void *owner, const void *data, size_t bytes)
+{
+        const lg_optimizer *opt = owner;
+        const double *was = data;
+        (void)bytes;
+        return opt->groups[(int)was[1]].lr == was[0];
+}
+
 double lg_param_group_lr(const lg_optimizer *opt, int group)
 {
-        return opt && group >= 0 && group < opt->group_count ? opt->groups[group].lr : NAN;
+        if (!opt || group < 0 || group >= opt->group_count)
+                return NAN;
+        const double rate[] = {opt->groups[group].lr, group};
+        lg__tape_check(opt->object.ctx, (lg__object *)(uintptr_t)&opt->object, has_rate, rate, sizeof rate, NULL);
+        return *rate;
 }
 
 bool lg_set_param_group_lr(lg_optimizer *opt, int group, double lr)
 {
         lg_ctx *c = opt ? opt->object.ctx : NULL;
         lr = lg__option(lr, 0);
-        if (!lg__ok(c) || !lg__option_check(c, "lg_set_param_group_lr", "lr", lr))
+        if (!lg__ok(c) || !lg__unrecorded(c, "lg_set_param_group_lr") ||
+            !lg__option_check(c, "lg_set_param_group_lr", "lr", lr))
                 return false;
         if (group < 0 || group >= opt->group_count)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_set_param_group_lr: there is no group %d; there are %d", group,
@@ -279,7 +295,7 @@ bool lg_set_lr(lg_optimizer *opt, double lr)
 {
         lr = lg__option(lr, 0);
         if (!opt || opt->object.ctx->error || !lg__object_lasts(&opt->object, "lg_set_lr") ||
-            !lg__option_check(opt->object.ctx, "lg_set_lr", "lr", lr))
+            !lg__unrecorded(opt->object.ctx, "lg_set_lr") || !lg__option_check(opt->object.ctx, "lg_set_lr", "lr", lr))
                 return false;
         for (int i = 0; i < opt->group_count; i++)
                 opt->groups[i].lr = lr;

@@ -4,6 +4,8 @@
  * A round ends with lg_scaler_update(). If an optimiser's `round` is the scaler's, its gradients were unscaled in this
  * round; only gradients of a later backward, for example after a failed step, have the scale.
  */
+#include <string.h>
+#include "core/tape.h"
 #include "graph/op.h"
 #include "optim.h"
 #include "state/entries.h"
@@ -94,6 +96,35 @@ static bool ready(const lg_scaler *s, const char *op)
         return s && lg__ok(s->object.ctx) && lg__object_lasts(&s->object, op);
 }
 
+/* Returns whether a round may go on: one in which gradients were unscaled is part of a recorded run, or is not. */
+static bool may_go_on(const lg_scaler *s, const char *op)
+{
+        return !s->found || s->found->storage->run == s->object.ctx->run ||
+               lg__fail(s->object.ctx, LG_ERR_STATE,
+                        "%s: gradients were unscaled %s the function that lg_recorder_run runs; call "
+                        "lg_scaler_unscale(), lg_scaler_step() and lg_scaler_update() all in it, or none",
+                        op, s->object.ctx->run ? "outside" : "in");
+}
+
+/* Returns whether the scale is where it was. */
+static bool stands(void *owner, const void *data, size_t bytes)
+{
+        const lg_scaler *s = owner;
+        const void *const now[] = {lg__data(s->scale), lg__data(s->steps)};
+        return !memcmp(now, data, bytes);
+}
+
+/* Lets a tape depend on the scale and on how it changes. */
+static void watch(lg_scaler *s)
+{
+        lg_ctx *c = s->object.ctx;
+        const void *const now[] = {lg__data(s->scale), lg__data(s->steps)};
+        lg__tape_check(c, &s->object, stands, now, sizeof now, NULL);
+        lg__tape_watch(c, &s->object, &s->growth, sizeof s->growth);
+        lg__tape_watch(c, &s->object, &s->backoff, sizeof s->backoff);
+        lg__tape_watch(c, &s->object, &s->interval, sizeof s->interval);
+}
+
 /* ---- losses ---- */
 
 static lg_tensor *on(lg_tensor *t, const lg__device *d)
@@ -114,6 +145,13 @@ static bool move(lg_scaler *s, const lg__device *d)
         return true;
 }
 
+static void begin_round(void *owner, const void *data, size_t bytes)
+{
+        (void)data;
+        (void)bytes;
+        ((lg_scaler *)owner)->scaled = true;
+}
+
 /* Checks that t can be scaled, and moves the scale to its device. Returns false with an error. */
 static bool ready_for(lg_scaler *s, lg_tensor *t, const char *op)
 {
@@ -126,7 +164,11 @@ static bool ready_for(lg_scaler *s, lg_tensor *t, const char *op)
         if (!lg__dtype_float(t->at.dtype))
                 return lg__fail(s->object.ctx, LG_ERR_DTYPE, "%s: loss is %s; it must be of a float dtype", op,
                                 lg__tensor_text(t).s);
-        s->scaled = move(s, t->storage->device) || s->scaled;
+        if (!may_go_on(s, op) || !move(s, t->storage->device))
+                return false;
+        begin_round(s, NULL, 0);
+        lg__tape_host(s->object.ctx, begin_round, s, NULL, 0);
+        watch(s);
         return !s->object.ctx->error;
 }
 
@@ -236,7 +278,7 @@ static bool unscale_on(const lg_scaler *s, lg_optimizer *opt, lg__device *d, con
                 lg_tensor *g = opt->slots[i].grad ? lg__slot_gradient(&opt->slots[i]) : NULL;
                 if (!g)
                         continue;
-                g->storage->version++;
+                lg__storage_changed(g->storage);
                 opt->slots[i].unscaled = g->serial;
                 ok = g == opt->slots[i].grad || lg__copy_values(g, opt->slots[i].grad, op);
         }
@@ -305,7 +347,7 @@ static bool unscale(lg_scaler *s, lg_optimizer *opt, const char *op)
 /* Checks s and opt for a call, and updates the leaf nodes in the slots. Returns false with an error. */
 static bool ready_with(const lg_scaler *s, lg_optimizer *opt, const char *op)
 {
-        if (!ready(s, op))
+        if (!ready(s, op) || !may_go_on(s, op))
                 return false;
         if (!opt || opt->object.ctx != s->object.ctx)
                 return lg__fail(s->object.ctx, LG_ERR_ARGUMENT, "%s: the optimiser is %s", op,
@@ -360,10 +402,20 @@ static bool rescale(lg_scaler *s, const char *op)
         return found && LG__RUN(d, op, rescale, &a);
 }
 
+static void end_round(void *owner, const void *data, size_t bytes)
+{
+        lg_scaler *s = owner;
+        (void)data;
+        (void)bytes;
+        lg__tensor_hold(&s->found, NULL);
+        s->scaled = false;
+        s->round = ++s->object.ctx->sequence;
+}
+
 bool lg_scaler_update(lg_scaler *s)
 {
         const char *op = "lg_scaler_update";
-        if (!ready(s, op))
+        if (!ready(s, op) || !may_go_on(s, op))
                 return false;
         if (!s->found)
                 return lg__fail(s->object.ctx, LG_ERR_STATE,
@@ -373,11 +425,11 @@ bool lg_scaler_update(lg_scaler *s)
         lg_scope_end(s->object.ctx, scope);
         if (!ok)
                 return false;
-        s->scale->storage->version++;
-        lg__tensor_hold(&s->found, NULL);
-        s->scaled = false;
-        s->round = ++s->object.ctx->sequence;
-        return true;
+        lg__storage_changed(s->scale->storage);
+        watch(s);
+        end_round(s, NULL, 0);
+        lg__tape_host(s->object.ctx, end_round, s, NULL, 0);
+        return !s->object.ctx->error;
 }
 
 double lg_scaler_scale_of(lg_scaler *s)

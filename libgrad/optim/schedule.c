@@ -173,7 +173,7 @@ bool lg__scheduler_ready(const lg_scheduler *s, const char *op)
         if (!s || s->object.ctx->error || !lg__object_lasts(&s->object, op))
                 return false;
         if (s->opt)
-                return outside_calls(s->opt, op);
+                return lg__unrecorded(s->object.ctx, op) && outside_calls(s->opt, op);
         return lg__fail(s->object.ctx, LG_ERR_STATE, "%s: the optimiser of this schedule (%s) was freed", op, s->name);
 }
 

@@ -1,6 +1,7 @@
 /* step.c - an optimiser's step: states on the parameters' devices, and kernels that update many parameters at once. */
 #include <string.h>
 #include "core/observer.h"
+#include "core/tape.h"
 #include "optim.h"
 
 lg_tensor *lg__slot_gradient(const lg__slot *s)
@@ -95,9 +96,10 @@ static bool prepare_buffer(const lg__slot *s, lg_tensor **buffer, const lg__layo
                 t = t->storage->device == d ? t : lg__clone_values(t, d->id, t->at.dtype);
                 t = t ? laid(t, at) : NULL;
         } else {
+                lg__tape *tape = lg__tape_pause(s->param->ctx);
                 t = lg__tensor_laid(s->param->ctx, d->id, at);
-                if (t && !lg__fill_values(t, first, "lg_step"))
-                        return false;
+                t = t && lg__fill_values(t, first, "lg_step") ? t : NULL;
+                lg__tape_resume(tape);
         }
         if (!t)
                 return false;
@@ -117,24 +119,35 @@ static lg_tensor *changed(lg_tensor *master, lg_tensor *p)
         return lg_where(same, master, lg_cast(p, LG_F32));
 }
 
-static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
+/* Gives the master the values of its parameter. A master that there is keeps its memory. */
+static bool set_master(lg__slot *s)
 {
         lg_tensor *p = s->param, *master = NULL;
-        if (!lg__slot_has_master(opt, s))
-                return true;
-        if (s->master && s->of == p->storage && s->version == p->storage->version)
-                return true;
         const lg__layout at = layout_of(p, LG_F32);
         if (!s->master)
                 master = lg__clone_values(p, p->storage->device->id, LG_F32);
         else if (prepare_buffer(s, &s->master, &at, 0))
                 master = changed(s->master, lg_detach(p));
-        if (!master || !(master = laid(master, &at)))
+        if (!master || !(master = laid(master, &at)) || (s->master && !lg__copy_values(s->master, master, "lg_step")))
                 return false;
-        lg__tensor_hold(&s->master, master);
+        if (!s->master)
+                lg__tensor_hold(&s->master, master);
         s->of = p->storage;
         s->version = p->storage->version;
         return true;
+}
+
+/* Runs of a tape begin with prepare_masters(), so the tape has the update only if the step itself changes the
+ * parameter. */
+static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
+{
+        const lg_tensor *p = s->param;
+        if (!lg__slot_has_master(opt, s) || (s->master && s->of == p->storage && s->version == p->storage->version))
+                return true;
+        lg__tape *tape = lg__tape_changes(p->ctx, p->storage) ? NULL : lg__tape_pause(p->ctx);
+        const bool ok = set_master(s);
+        lg__tape_resume(tape);
+        return ok;
 }
 
 /* Does all work for slot i that can run out of memory, before a parameter changes. Moved states keep their values. */
@@ -166,11 +179,31 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
 
 /* ---- updates by ops ---- */
 
-/* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
-static lg_tensor *number_of_step(const lg__slot *s)
+static void write_numbers(void *owner, int64_t index, int64_t ahead, double *value)
 {
-        lg_tensor *n = lg_full(s->param->ctx, LG_SHAPE_0D, (double)(s->step + 1), .dtype = LG_F64,
-                               .device = s->param->storage->device->id);
+        const lg_optimizer *opt = owner;
+        const lg__slot *s = &opt->slots[index];
+        memset(value, 0, LG_STEP_INPUTS * sizeof *value);
+        opt->rule->numbers(opt, s, value);
+        value[LG__STEP] = (double)(s->step + 1 + ahead);
+}
+
+/* Returns the numbers of the slot's update, f64; NULL: an error. */
+static lg_tensor *numbers_of(lg_optimizer *opt, const lg__slot *s)
+{
+        lg__device *d = s->param->storage->device;
+        lg_tensor *n = lg__tensor_empty(opt->object.ctx, d->id, LG_F64, LG_SHAPE(LG_STEP_INPUTS));
+        double *to = n ? lg__dial(d, "lg_step", lg__data(n), write_numbers, opt, s - opt->slots) : NULL;
+        if (!to)
+                return NULL;
+        n->storage->data = (char *)to; /* a tape's memory, or n's own */
+        return n;
+}
+
+/* Returns the number of the slot's update, 0-d, f64; NULL: an error. */
+static lg_tensor *number_of_step(const lg__slot *s, lg_tensor *numbers)
+{
+        lg_tensor *n = lg_select(numbers, 0, LG__STEP);
         return s->skipped ? lg_sub(n, lg_cast(s->skipped, LG_F64)) : n;
 }
 
@@ -183,13 +216,16 @@ static bool compute(lg_optimizer *opt, lg__slot *s)
                 return true;
         const bool recording = lg_set_grad_mode(c, false);
         const lg_dtype region = lg_set_autocast_mode(c, LG_DTYPE_NONE);
+        lg_tensor *numbers = numbers_of(opt, s);
         lg__computation k = {.opt = opt,
                              .group = &opt->groups[s->group],
                              .param = lg__slot_has_master(opt, s) ? s->master : lg_cast(s->values, dtype),
                              .grad = lg_cast(s->grad, dtype),
                              .state = s->state,
                              .dtype = s->param->at.dtype,
-                             .step = number_of_step(s),
+                             .step = number_of_step(s, numbers),
+                             .exact = numbers,
+                             .number = lg_cast(numbers, dtype),
                              .next = s->next};
         bool ok = k.param && k.grad && k.step && opt->rule->compute(&k) && !c->error;
         const lg__layout at = layout_of(s->param, dtype);
@@ -247,8 +283,7 @@ static void read_step_inputs(const lg_optimizer *opt, const lg__group *g, int64_
 #define STEP *ret++ = (double)step;
 #define UPDATE(name, always, maybe, step_inputs, numbers, rule)                                                        \
         case LG__UPDATE_##name: {                                                                                      \
-                _Static_assert(sizeof(lg_##name##_step_inputs) <= sizeof((lg_step_inputs_args *)0)->value,             \
-                               "more step inputs");                                                                    \
+                _Static_assert(sizeof(lg_##name##_step_inputs) <= sizeof((lg_dial *)0)->value, "more step inputs");    \
                 const lg_##name##_options *o = opt->options;                                                           \
                 (void)o;                                                                                               \
                 step_inputs break;                                                                                     \
@@ -258,18 +293,28 @@ static void read_step_inputs(const lg_optimizer *opt, const lg__group *g, int64_
         }
 }
 
-/* Runs the kernel of the rule over opt->updates, with the leader's step inputs. skip: on their device, or NULL. */
-static bool run_kernel(lg_optimizer *opt, int64_t leader, int64_t count, const lg_tensor *skip)
+/* Writes the inputs of the next step of slot `index`, or those of copying states (~index). */
+static void write_inputs(void *owner, int64_t index, int64_t ahead, double *value)
+{
+        lg_optimizer *opt = owner;
+        const lg__slot *s = &opt->slots[index < 0 ? ~index : index];
+        lg__group *g = &opt->groups[s->group];
+        g->keep = index < 0 ? 0 : opt->rule->decays ? 1 - g->lr * g->weight_decay : 1;
+        read_step_inputs(opt, g, s->step + 1 + ahead, value);
+}
+
+/* Runs the kernel of the rule over opt->updates, with the inputs of the leader's step, or with those that copy states.
+ * skip: on their device, or NULL. */
+static bool run_kernel(lg_optimizer *opt, int64_t leader, int64_t count, const lg_tensor *skip, bool copies)
 {
         const lg__slot *s = &opt->slots[leader];
         lg__device *d = s->param->storage->device;
-        lg_step_inputs_args step_inputs = {.to = lg__data(s->step_inputs)};
         const lg_pass pass = {.count = count,
                               .updates = opt->updates,
-                              .step_inputs = step_inputs.to,
+                              .step_inputs = lg__dial(d, "lg_step", lg__data(s->step_inputs), write_inputs, opt,
+                                                      copies ? ~leader : leader),
                               .skip = skip ? lg__data(skip) : NULL};
-        read_step_inputs(opt, &opt->groups[s->group], s->step + 1, step_inputs.value);
-        if (!LG__RUN(d, "lg_step (inputs)", step_inputs, &step_inputs))
+        if (!pass.step_inputs)
                 return false;
         switch (opt->rule->update) {
 #define UPDATE(name, ...)                                                                                              \
@@ -289,7 +334,6 @@ static bool is_updated(const lg_optimizer *opt, int64_t i, int64_t leader)
 /* Copies the states that were computed into the states of a leader's slots. `count` receives the skipped steps. */
 static bool copy_states(lg_optimizer *opt, int64_t leader, const lg_tensor *skip, const lg_tensor *count)
 {
-        opt->groups[opt->slots[leader].group].keep = 0;
         for (int k = 0; k < LG__STATES; k++) {
                 int64_t n = 0;
                 for (int64_t i = leader; i < opt->count; i++) {
@@ -301,7 +345,7 @@ static bool copy_states(lg_optimizer *opt, int64_t leader, const lg_tensor *skip
                         u.skipped = count ? lg__data(count) : NULL;
                         opt->updates[n++] = u;
                 }
-                if (n && !run_kernel(opt, leader, n, skip))
+                if (n && !run_kernel(opt, leader, n, skip, true))
                         return false;
         }
         return true;
@@ -310,8 +354,7 @@ static bool copy_states(lg_optimizer *opt, int64_t leader, const lg_tensor *skip
 /* Updates all slots of a leader. */
 static bool update_slots(lg_optimizer *opt, int64_t leader, const lg_tensor *skip)
 {
-        lg__slot *s = &opt->slots[leader];
-        lg__group *g = &opt->groups[s->group];
+        const lg__slot *s = &opt->slots[leader];
         const bool computes = opt->rule->compute != NULL;
         lg_tensor *count = computes && skip ? lg_zeros(opt->object.ctx, LG_SHAPE_0D, .dtype = LG_I64,
                                                        .device = s->param->storage->device->id)
@@ -322,8 +365,22 @@ static bool update_slots(lg_optimizer *opt, int64_t leader, const lg_tensor *ski
         for (int64_t i = leader; i < opt->count; i++)
                 if (is_updated(opt, i, leader))
                         opt->updates[n++] = update_of(opt, &opt->slots[i]);
-        g->keep = opt->rule->decays ? 1 - g->lr * g->weight_decay : 1;
-        return run_kernel(opt, leader, n, skip) && (!computes || copy_states(opt, leader, skip, count));
+        return run_kernel(opt, leader, n, skip, false) && (!computes || copy_states(opt, leader, skip, count));
+}
+
+/* Counts a step of slots, whose numbers are in data, unless a device-side error is pending that is already visible:
+ * kernels skip the update then. */
+static void count_step(void *owner, const void *data, size_t bytes)
+{
+        lg_optimizer *opt = owner;
+        const int64_t *number = data, *end = number + bytes / sizeof *number;
+        for (; number < end; number++) {
+                lg__slot *s = &opt->slots[*number];
+                const bool counts = s->param->storage->device->queue->error.code == LG_DEVICE_OK;
+                s->step += counts;
+                s->param->storage->version += counts;
+                s->version = s->param->storage->version;
+        }
 }
 
 static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const char *op)
@@ -333,20 +390,91 @@ static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const 
                 return false;
         if (!update_slots(opt, leader, skip))
                 return false;
-        /* Kernels skip the update while a device-side error is pending; if that is already visible, the step does not
-         * count. */
-        bool counts = d->queue->error.code == LG_DEVICE_OK;
         for (int64_t i = leader; i < opt->count; i++) {
-                lg__slot *s = &opt->slots[i];
+                const lg__slot *s = &opt->slots[i];
                 if (s->leader != leader)
                         continue;
-                s->step += counts;
-                s->param->storage->version += counts;
                 if (s->values != s->param && !lg__copy_values(s->param, s->values, op))
                         return false;
-                s->version = s->param->storage->version;
+                count_step(opt, &i, sizeof i);
         }
         return true;
+}
+
+/* A slot that a tape updates, and what the tape has as addresses and constants. */
+typedef struct use {
+        int64_t slot, leader;
+        const void *memory[LG__STATES + 2];
+        double eps;
+} use;
+
+static use use_of(const lg_optimizer *opt, int64_t slot, int64_t leader)
+{
+        const lg__slot *s = &opt->slots[slot];
+        use u = {.slot = slot, .leader = leader, .eps = opt->rule->compute ? opt->groups[s->group].eps : 0};
+        for (int k = 0; k < LG__STATES; k++)
+                u.memory[k] = s->state[k] ? lg__data(s->state[k]) : NULL;
+        u.memory[LG__STATES] = s->master ? lg__data(s->master) : NULL;
+        u.memory[LG__STATES + 1] = s->skipped ? lg__data(s->skipped) : NULL;
+        return u;
+}
+
+/* Returns whether a step would use the same memory and update the same slots together: a load may change both. */
+static bool is_used(void *owner, const void *data, size_t bytes)
+{
+        const lg_optimizer *opt = owner;
+        for (const use *u = data, *end = u + bytes / sizeof *u; u < end; u++) {
+                if (u->slot >= opt->count || opt->slots[u->slot].step != opt->slots[u->leader].step)
+                        return false;
+                const use now = use_of(opt, u->slot, u->leader);
+                if (memcmp(&now, u, sizeof now) != 0)
+                        return false;
+        }
+        return true;
+}
+
+static bool has_masters(const lg_optimizer *opt)
+{
+        bool some = false;
+        for (int64_t i = 0; i < opt->count; i++)
+                some = some || opt->slots[i].master;
+        return some;
+}
+
+/* Updates masters of parameters that the program has changed. */
+static bool prepare_masters(void *owner)
+{
+        lg_optimizer *opt = owner;
+        lg_scope scope = lg_scope_begin(opt->object.ctx);
+        bool ok = scope.id != 0;
+        for (int64_t i = 0; i < opt->count && ok; i++)
+                ok = !opt->slots[i].master ||
+                     (lg__slot_lives(opt, i, "lg_step") && prepare_master(opt, &opt->slots[i]));
+        lg_scope_end(opt->object.ctx, scope);
+        return ok;
+}
+
+/* Lets runs of a tape count the step, and watch what it depends on. */
+static bool note_step(lg_optimizer *opt)
+{
+        lg_ctx *c = opt->object.ctx;
+        const size_t room = (size_t)opt->count;
+        int64_t n = 0, *numbers = c->tape ? lg__alloc(c, room * sizeof *numbers) : NULL;
+        use *uses = numbers ? lg__alloc(c, room * sizeof *uses) : NULL;
+        for (int64_t i = 0; i < opt->count && uses; i++)
+                if (opt->slots[i].leader >= 0) {
+                        numbers[n] = i;
+                        uses[n++] = use_of(opt, i, opt->slots[i].leader);
+                }
+        if (uses) {
+                lg__tape_watch(c, &opt->object, &opt->count, sizeof opt->count);
+                lg__tape_check(c, &opt->object, is_used, uses, (size_t)n * sizeof *uses,
+                               has_masters(opt) ? prepare_masters : NULL);
+                lg__tape_host(c, count_step, opt, numbers, (size_t)n * sizeof *numbers);
+        }
+        lg__free(c, numbers, numbers ? room * sizeof *numbers : 0);
+        lg__free(c, uses, uses ? room * sizeof *uses : 0);
+        return !c->error;
 }
 
 bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op)
@@ -370,6 +498,7 @@ bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op)
                 ok = !opt->slots[i].grad || opt->slots[i].leader >= 0 || lead(opt, i);
         for (int64_t i = 0; ok && i < opt->count; i++)
                 ok = opt->slots[i].leader != i || run_group(opt, i, skip, op);
+        ok = ok && note_step(opt);
         lg_scope_end(c, scope);
         lg__span_end(c, &span);
         return ok;

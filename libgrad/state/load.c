@@ -423,7 +423,7 @@ static bool load_weights(load *l)
 
 bool lg__state_load(lg__state_entries *list, const char *path, const lg_load_options *o)
 {
-        if (!rename_is_good(list->c, list->op, o->rename))
+        if (!lg__unrecorded(list->c, list->op) || !rename_is_good(list->c, list->op, o->rename))
                 return false;
         if (o->skip_mismatched && !o->partial)
                 return lg__fail(list->c, LG_ERR_ARGUMENT,

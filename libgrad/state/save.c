@@ -80,6 +80,8 @@ bool lg__state_save(lg__state_entries *list, const char *path)
         lg__span_begin(c, &span, "save", NULL, NULL);
         save s = {NULL, NULL, NULL, 0, 0};
         const size_t n = (size_t)list->count + 1;
+        if (!lg__unrecorded(c, list->op))
+                return false;
         s.tensors = lg__alloc(c, n * sizeof *s.tensors);
         s.numbers = s.tensors ? lg__alloc(c, n * sizeof *s.numbers) : NULL;
         s.texts = s.numbers ? lg__alloc(c, n * sizeof *s.texts) : NULL;

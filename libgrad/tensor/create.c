@@ -263,7 +263,7 @@ static lg_tensor *borrow(lg_ctx *c, void *data, lg_dtype memory, lg_shape shape,
                          void (*release)(void *user), void *user)
 {
         lg_create_options o;
-        if (!lg__take(c, "lg_borrow", options, &o, sizeof o) ||
+        if (!lg__take(c, "lg_borrow", options, &o, sizeof o) || !lg__unrecorded(c, "lg_borrow") ||
             !(memory = memory_dtype(c, "lg_borrow", data, memory, o.dtype)) || !lg__shape_valid(c, "lg_borrow", shape))
                 return NULL;
         lg_device device = o.device.type ? o.device : lg_cpu();

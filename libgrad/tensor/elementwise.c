@@ -29,7 +29,9 @@ static bool run(int id, lg_tensor *out, lg_tensor *const *in, double p0, double 
         }
         if (out->at.dtype == LG_BOOL && in[0]->at.dtype == LG_BOOL)
                 a.dtype = LG_BOOL;
-        return lg__kernel_done(d, op, d->api->kernels->pointwise[id](d->queue, &a));
+        return lg__kernel_done(d, op,
+                               (!d->cache.ctx->tape || lg__tape_add(d, op, LG__KERNEL_POINTWISE + id, &a, sizeof a)) &&
+                                       d->api->kernels->pointwise[id](d->queue, &a));
 }
 
 bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS], double p0, double p1, const char *op)

@@ -29,7 +29,8 @@ bool lg__upload(lg__device *d, void *to, const void *from, size_t bytes, const c
         lg__frame span;
         lg__span_begin(c, &span, "copy from host", NULL, NULL);
         LG__NOTIFY(c, copied, d, c->cpu, bytes);
-        const bool ok = d->api->upload(d->queue, to, from, bytes);
+        const bool ok =
+                (!c->tape || lg__tape_upload(d, op, to, from, bytes)) && d->api->upload(d->queue, to, from, bytes);
         lg__span_end(c, &span);
         return lg__kernel_done(d, op, ok);
 }
@@ -39,6 +40,12 @@ static bool copy_across(lg_tensor *to, const lg_tensor *from, const char *op)
 {
         lg__device *d = to->storage->device, *s = from->storage->device;
         size_t bytes = (size_t)lg__shape_numel(to->at.shape) * lg__dtype_bytes(to->at.dtype);
+        if (to->ctx->tape)
+                return lg__fail(
+                        to->ctx, LG_ERR_STATE,
+                        "%s: copies from %s to %s in the function that lg_recorder_run runs; a recorded step computes "
+                        "on one device",
+                        op, lg_device_name(s->id), lg_device_name(d->id));
         LG__NOTIFY(to->ctx, copied, d, s, bytes);
         if (from->storage->pinned_for == d)
                 return lg__pinned_upload(d, lg__data(to), from->storage, lg__data(from), bytes, op);
@@ -54,7 +61,7 @@ static bool copy_across(lg_tensor *to, const lg_tensor *from, const char *op)
         lg__block *host = lg__cache_get(&to->ctx->cpu->cache, bytes);
         bool ok = host && lg__kernel_done(s, op, s->api->download(s->queue, host->p, lg__data(from), bytes)) &&
                   lg__kernel_done(d, op, d->api->upload(d->queue, lg__data(to), host->p, bytes));
-        lg__cache_put(&to->ctx->cpu->cache, host);
+        lg__cache_put(host);
         return ok;
 }
 
@@ -199,11 +206,13 @@ bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype d
         if (!check_host(t, op, data, dtype, bytes))
                 return false;
         /* Reads bool bytes as u8, so that any byte but 0 becomes 1. */
-        bool bools = dtype == LG_BOOL && t->at.dtype == LG_BOOL;
+        const lg_dtype from = dtype == LG_BOOL && t->at.dtype == LG_BOOL ? LG_U8 : dtype;
         lg__frame span;
         lg__span_begin(t->ctx, &span, "copy from host", NULL, NULL);
-        lg_tensor *host = over_host(t, (void *)(uintptr_t)data, bools ? LG_U8 : dtype);
-        bool ok = host && lg__copy_values(t, host, op);
+        lg_tensor *host = t->ctx->run ? lg__tensor_empty(t->ctx, t->storage->device->id, from, t->at.shape)
+                                      : over_host(t, (void *)(uintptr_t)data, from);
+        bool ok = host && (!t->ctx->run || !bytes || lg__upload(t->storage->device, lg__data(host), data, bytes, op)) &&
+                  lg__copy_values(t, host, op);
         lg__tensor_release(host);
         lg__span_end(t->ctx, &span);
         return ok;

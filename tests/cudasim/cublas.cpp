@@ -235,7 +235,7 @@ cublasStatus_t CUBLASWINAPI cublasLtCreate(cublasLtHandle_t *ret)
 {
         GUARD;
         handle *h;
-        if (fails(__func__, LOAD))
+        if (fails(__func__, LOAD) || breaks_capture())
                 return CUBLAS_STATUS_ALLOC_FAILED;
         cublasStatus_t s = make(__func__, ret, &h);
         if (s == CUBLAS_STATUS_SUCCESS)

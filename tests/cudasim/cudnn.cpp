@@ -181,7 +181,7 @@ cudnnStatus_t CUDNNWINAPI cudnnCreate(cudnnHandle_t *h)
         LOCK;
         FAIL;
         FAIL_MEMORY(HOST);
-        if (fails(__func__, LOAD))
+        if (fails(__func__, LOAD) || breaks_capture())
                 return failed(__func__, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED);
         *h = new cudnnContext{nullptr, current_device};
         count_handles(1);
@@ -249,7 +249,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendFinalize(cudnnBackendDescriptor_t p)
         descriptor *d = of(p, "cudnnBackendFinalize");
         if (d->finished)
                 die("cudnnBackendFinalize: a descriptor of type %d, a second time", (int)d->type);
-        if (d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && fails(__func__, LOAD))
+        if (d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && (fails(__func__, LOAD) || breaks_capture()))
                 return failed(__func__, CUDNN_STATUS_EXECUTION_FAILED);
         const cudnnStatus_t s = finish(d);
         d->finished = s == CUDNN_STATUS_SUCCESS;

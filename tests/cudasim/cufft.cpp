@@ -2,7 +2,7 @@
  *
  * Misuse dies. Plans have no memory of their own: their work area must be set, and is written to. A transform of half a
  * spectrum spoils its input. */
-#include "sim.h"
+#include "runtime.h"
 #if __has_include(<cufftXt.h>)
 #include <complex>
 #include <cufftXt.h>
@@ -149,6 +149,7 @@ size_t extent(const plan &p, int side)
 } // namespace
 
 #define GUARD std::lock_guard<std::recursive_mutex> guard_(everything())
+#undef FAIL
 #define FAIL                                                                                                           \
         if (fails(__func__))                                                                                           \
         return CUFFT_INTERNAL_ERROR
@@ -158,7 +159,7 @@ cufftResult CUFFTAPI cufftCreate(cufftHandle *ret)
 {
         GUARD;
         FAIL;
-        if (fails(__func__, LOAD))
+        if (fails(__func__, LOAD) || breaks_capture())
                 return CUFFT_ALLOC_FAILED;
         *ret = ++next_handle;
         plans[*ret].device = current_device;
@@ -169,7 +170,9 @@ cufftResult CUFFTAPI cufftCreate(cufftHandle *ret)
 cufftResult CUFFTAPI cufftDestroy(cufftHandle h)
 {
         GUARD;
-        of(__func__, h);
+        const plan &p = of(__func__, h);
+        if (p.made && devices[p.device].memory.base)
+                wait_all(record_of(p.stream)); /* its memory is freed */
         plans.erase(h);
         count_handles(-1);
         return CUFFT_SUCCESS;
@@ -208,7 +211,7 @@ cufftResult CUFFTAPI cufftXtMakePlanMany(cufftHandle h, int rank, long long *n, 
             (in == real && out == real))
                 die("%s: types that do not go together", __func__);
         FAIL;
-        if (fails(__func__, LOAD))
+        if (fails(__func__, LOAD) || breaks_capture())
                 return CUFFT_ALLOC_FAILED;
         p.n = *n;
         p.stride = istride;
@@ -250,6 +253,8 @@ cufftResult CUFFTAPI cufftXtExec(cufftHandle h, void *in, void *out, int directi
                 return CUFFT_ALLOC_FAILED;
         const bool inverse = p.real[0] ? false : p.real[1] ? true : direction == CUFFT_INVERSE;
         enqueue(p.stream, [=] {
+                if (!plans.count(h))
+                        die("cufftXtExec: a graph uses a plan that was destroyed");
                 if (work_of(p))
                         memset(p.work, 0xa5, work_of(p));
                 if (p.wide)

@@ -95,9 +95,12 @@ cusolverStatus_t give_work(const char *call, int *count)
         return CUSOLVER_STATUS_SUCCESS;
 }
 
-/* Checks and spoils the memory to work in; a call fails here if it shall. */
+/* Checks and spoils the memory to work in; a call fails here if it shall, or if a graph would use memory of the host.
+ */
 cusolverStatus_t use_room(const char *call, void *device, size_t bytes, void *host, size_t host_bytes)
 {
+        if (breaks_capture())
+                return CUSOLVER_STATUS_INTERNAL_ERROR;
         if (bytes != ROOM || host_bytes != HOST_ROOM)
                 die("%s: memory to work in of another size than it was asked for", call);
         check_device(call, device, bytes);
@@ -392,7 +395,7 @@ cusolverStatus_t CUSOLVERAPI cusolverDnCreate(cusolverDnHandle_t *ret)
 {
         GUARD;
         FAIL;
-        if (fails(__func__, LOAD))
+        if (fails(__func__, LOAD) || breaks_capture())
                 return CUSOLVER_STATUS_NOT_INITIALIZED;
         make(ret);
         (*ret)->device = current_device;
@@ -420,7 +423,7 @@ MAKE(GesvdjInfo, gesvdjInfo_t)
 cublasStatus_t CUBLASWINAPI cublasCreate_v2(cublasHandle_t *ret)
 {
         GUARD;
-        if (fails(__func__) || fails(__func__, LOAD))
+        if (fails(__func__) || fails(__func__, LOAD) || breaks_capture())
                 return CUBLAS_STATUS_ALLOC_FAILED;
         make(ret);
         (*ret)->device = current_device;

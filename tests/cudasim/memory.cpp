@@ -205,6 +205,7 @@ int64_t cudasim_copies(void)
 cudaError_t CUDARTAPI cudaMalloc(void **p, size_t bytes)
 {
         LOCK;
+        NOT_CAPTURED;
         FAIL(cudaErrorLaunchFailure); /* of a kernel before */
         FAIL_MEMORY;
         *p = take(devices[current_device], bytes);
@@ -214,6 +215,7 @@ cudaError_t CUDARTAPI cudaMalloc(void **p, size_t bytes)
 cudaError_t CUDARTAPI cudaFree(void *p)
 {
         LOCK;
+        NOT_CAPTURED;
         if (!p)
                 return cudaSuccess;
         device *d = owner(p);
@@ -228,6 +230,7 @@ cudaError_t CUDARTAPI cudaFree(void *p)
 cudaError_t CUDARTAPI cudaMallocAsync(void **p, size_t bytes, cudaStream_t s)
 {
         LOCK;
+        NOT_CAPTURED;
         (void)s;
         FAIL_MEMORY;
         *p = take(devices[current_device], bytes);
@@ -237,6 +240,7 @@ cudaError_t CUDARTAPI cudaMallocAsync(void **p, size_t bytes, cudaStream_t s)
 cudaError_t CUDARTAPI cudaFreeAsync(void *p, cudaStream_t s)
 {
         LOCK;
+        NOT_CAPTURED;
         if (!owner(p))
                 die("cudaFreeAsync: %p is not device memory", p);
         enqueue(s, [=] { give(p); });
@@ -246,6 +250,7 @@ cudaError_t CUDARTAPI cudaFreeAsync(void *p, cudaStream_t s)
 cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t bytes, unsigned)
 {
         LOCK;
+        NOT_CAPTURED;
         FAIL_MEMORY;
         *p = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
         if (!*p)
@@ -257,12 +262,14 @@ cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t bytes, unsigned)
 cudaError_t CUDARTAPI cudaMallocHost(void **p, size_t bytes)
 {
         LOCK;
+        NOT_CAPTURED;
         return cudaHostAlloc(p, bytes, 0);
 }
 
 cudaError_t CUDARTAPI cudaFreeHost(void *p)
 {
         LOCK;
+        NOT_CAPTURED;
         if (!p)
                 return cudaSuccess;
         if (!pinned.erase((const char *)p))
@@ -286,8 +293,11 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t bytes, 
 {
         LOCK;
         FAIL(cudaErrorInvalidValue);
+        NOT_BROKEN(s);
         copies++;
         bool to_device = owner(to), from_device = owner(from);
+        if ((!to_device && !is_pinned(to, bytes)) || (!from_device && !is_pinned(from, bytes)))
+                NOT_CAPTURED_IN(record_of(s)); /* a graph would read what the host has there later */
         if (kind == cudaMemcpyHostToDevice     ? !to_device || from_device
             : kind == cudaMemcpyDeviceToHost   ? to_device || !from_device
             : kind == cudaMemcpyDeviceToDevice ? !to_device || !from_device
@@ -319,6 +329,7 @@ cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *to, int to_device, const void *f
 {
         LOCK;
         FAIL(cudaErrorInvalidValue);
+        NOT_BROKEN(s);
         if (owner(to) != &devices[to_device] || owner(from) != &devices[from_device])
                 die("cudaMemcpyPeerAsync: a pointer is not of the device that is named");
         check_device("cudaMemcpyPeerAsync", to, bytes);
@@ -331,6 +342,7 @@ cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *to, int to_device, const void *f
 cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
         LOCK;
+        NOT_CAPTURED;
         cudaError_t e = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
         if (e == cudaSuccess) {
                 count_wait();
@@ -343,6 +355,7 @@ cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t bytes, cudaStre
 {
         LOCK;
         FAIL(cudaErrorInvalidValue);
+        NOT_BROKEN(s);
         check_device("cudaMemsetAsync", p, bytes);
         enqueue(s, [=] { memset(p, value, bytes); });
         return cudaSuccess;

@@ -229,6 +229,7 @@ cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int *can, int i, int peer)
 cudaError_t CUDARTAPI cudaDeviceEnablePeerAccess(int peer, unsigned flags)
 {
         LOCK;
+        NOT_CAPTURED;
         FAIL(cudaErrorInvalidDevice);
         if (flags != 0)
                 return note(cudaErrorInvalidValue);
@@ -325,6 +326,9 @@ cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free_bytes, size_t *total)
 cudaError_t CUDARTAPI cudaDeviceSynchronize(void)
 {
         LOCK;
+        NOT_CAPTURED;
+        if (breaks_capture_on_device())
+                return note(cudaErrorStreamCaptureUnsupported);
         FAIL(cudaErrorLaunchFailure);
         count_wait();
         wait_device(current_device);

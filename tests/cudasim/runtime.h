@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <deque>
 #include <map>
+#include <thread>
 #include <vector>
 
 namespace cudasim
@@ -32,6 +33,10 @@ struct stream_record {
         std::deque<std::function<bool()>> work;
         uint64_t queued = 0, done = 0;
         bool running = false;
+        bool captures = false; /* work is kept in `captured` instead of being queued */
+        bool broken = false;   /* a call was made that cannot be captured */
+        std::thread::id by;    /* the thread that captures */
+        std::vector<std::function<bool()>> captured;
 };
 
 constexpr int most_devices = 8;
@@ -63,6 +68,10 @@ void wait_until(stream_record *s, uint64_t number);
 void wait_all(stream_record *s);
 void wait_device(int i);
 
+/* Whether s captures, which a call that asks what it has done breaks; whether a stream of the current device does,
+ * which a call that waits for the device breaks. */
+bool breaks_capture_in(stream_record *s);
+bool breaks_capture_on_device();
 /* e, which becomes the thread's last error unless it is success. */
 cudaError_t note(cudaError_t e);
 /* Of this thread's last launch nobody has asked for the error yet; dies if that is still so of the one before. */
@@ -88,6 +97,17 @@ struct calling {
 #define FAIL(error)                                                                                                    \
         if (fails(__func__))                                                                                           \
         return note(error)
+/* In functions that a thread which captures must not call; and in those that a stream which captures does not allow. */
+#define NOT_CAPTURED                                                                                                   \
+        if (breaks_capture())                                                                                          \
+        return note(cudaErrorStreamCaptureUnsupported)
+#define NOT_CAPTURED_IN(stream)                                                                                        \
+        if (breaks_capture_in(stream))                                                                                 \
+        return note(cudaErrorStreamCaptureUnsupported)
+/* In functions that queue work: a stream whose capture is broken takes none. */
+#define NOT_BROKEN(stream)                                                                                             \
+        if (record_of(stream)->captures && record_of(stream)->broken)                                                  \
+        return note(cudaErrorStreamCaptureInvalidated)
 #define FAIL_MEMORY                                                                                                    \
         if (fails(__func__, ALLOCATION))                                                                               \
         return note(cudaErrorMemoryAllocation)

@@ -26,6 +26,9 @@ enum failure { CALL, ALLOCATION, LOAD };
 bool fails(const char *name, failure way = CALL);
 /* Of this thread. */
 extern thread_local int current_device;
+/* Whether this thread captures a stream, which a call that may wait or take memory of the device breaks, such as one
+ * that makes a library's handle. */
+bool breaks_capture();
 /* Libraries' handles and descriptors, as cudasim_handles() counts them. */
 void count_handles(int64_t by);
 /* Held while a call runs: several threads of the host may call at once. */

@@ -10,6 +10,7 @@ struct CUevent_st {
         cudaStream_t stream; /* where it was recorded last; NULL: never, or done */
         uint64_t number;
         std::shared_ptr<double> passed; /* when the stream passed it, in ms; 0: not yet. NULL: without times */
+        bool captured;                  /* it was recorded last while the stream captured */
 };
 
 namespace cudasim
@@ -99,6 +100,11 @@ void wait_device(int i)
 void enqueue_step(cudaStream_t stream, std::function<bool()> work)
 {
         stream_record *s = record_of(stream);
+        if (s->captures) {
+                if (!s->broken)
+                        s->captured.push_back(std::move(work));
+                return;
+        }
         s->work.push_back(std::move(work));
         s->queued++;
 }
@@ -109,6 +115,36 @@ void enqueue(cudaStream_t stream, std::function<void()> work)
                 work();
                 return true;
         });
+}
+
+/* ---- captures ---- */
+
+template <typename F> static bool break_captures(const device &d, F which)
+{
+        bool any = false;
+        for (stream_record *s : d.streams)
+                if (s->captures && which(s))
+                        any = s->broken = true;
+        return any;
+}
+
+bool breaks_capture()
+{
+        bool any = false;
+        for (const device &d : devices)
+                any = break_captures(d, [](stream_record *s) { return s->by == std::this_thread::get_id(); }) || any;
+        return any;
+}
+
+bool breaks_capture_in(stream_record *s)
+{
+        s->broken = s->broken || s->captures;
+        return s->captures;
+}
+
+bool breaks_capture_on_device()
+{
+        return break_captures(devices[current_device], [](stream_record *) { return true; });
 }
 
 static cudaError_t try_launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
@@ -125,9 +161,12 @@ static cudaError_t try_launch(const char *name, dim3 grid, dim3 block, size_t sh
                 return cudaErrorInvalidValue;
         if (record_of(stream)->device != current_device)
                 return cudaErrorInvalidResourceHandle;
+        NOT_BROKEN(stream);
         static std::set<std::string> &loaded = *new std::set<std::string>;
-        if (number("CUDASIM_LAZY", 0) && loaded.insert(name).second)
+        if (number("CUDASIM_LAZY", 0) && loaded.insert(name).second) {
+                NOT_CAPTURED;
                 wait_device(current_device);
+        }
         enqueue(stream, [=] {
                 run_grid(name, grid, block, shared, body);
                 check_after(name);
@@ -145,7 +184,99 @@ void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t
 
 using namespace cudasim;
 
+struct CUgraph_st {
+        std::vector<std::function<bool()>> work;
+};
+struct CUgraphExec_st {
+        std::vector<std::function<bool()>> work;
+};
+
+/* Only the thread that captures is kept from calls that may wait or take memory (cudaStreamCaptureModeThreadLocal).
+ * Forks into other streams are not simulated. */
 extern "C" {
+cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode)
+{
+        LOCK;
+        FAIL(cudaErrorStreamCaptureUnsupported);
+        static const bool refused = number("CUDASIM_CAPTURE", 1) == 0;
+        if (refused || !s || mode != cudaStreamCaptureModeThreadLocal)
+                return note(cudaErrorStreamCaptureUnsupported);
+        stream_record *r = record_of(s);
+        if (r->captures)
+                return note(cudaErrorIllegalState);
+        r->captures = true;
+        r->broken = false;
+        r->by = std::this_thread::get_id();
+        r->captured.clear();
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
+{
+        LOCK;
+        stream_record *r = record_of(s);
+        *graph = nullptr;
+        if (!r->captures)
+                return note(cudaErrorIllegalState);
+        if (r->by != std::this_thread::get_id())
+                return note(cudaErrorStreamCaptureWrongThread);
+        r->captures = false;
+        std::vector<std::function<bool()>> captured = std::move(r->captured);
+        r->captured.clear();
+        if (r->broken)
+                return note(cudaErrorStreamCaptureInvalidated);
+        FAIL(cudaErrorMemoryAllocation);
+        *graph = new CUgraph_st{std::move(captured)};
+        count_handles(1);
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *status)
+{
+        LOCK;
+        const stream_record *r = record_of(s);
+        *status = !r->captures ? cudaStreamCaptureStatusNone
+                  : r->broken  ? cudaStreamCaptureStatusInvalidated
+                               : cudaStreamCaptureStatusActive;
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t *ready, cudaGraph_t graph, unsigned long long)
+{
+        LOCK;
+        NOT_CAPTURED;
+        FAIL(cudaErrorMemoryAllocation);
+        *ready = new CUgraphExec_st{graph->work};
+        count_handles(1);
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph)
+{
+        LOCK;
+        delete graph;
+        count_handles(-1);
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t ready)
+{
+        LOCK;
+        delete ready;
+        count_handles(-1);
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t s)
+{
+        LOCK;
+        FAIL(cudaErrorLaunchFailure);
+        NOT_CAPTURED_IN(record_of(s));
+        for (const auto &work : ready->work)
+                enqueue_step(s, work);
+        return cudaSuccess;
+}
+
 cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
 {
         LOCK;
@@ -178,6 +309,7 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t s)
 cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
 {
         LOCK;
+        NOT_CAPTURED_IN(record_of(s));
         FAIL(cudaErrorLaunchFailure);
         count_wait();
         wait_all(record_of(s));
@@ -187,15 +319,30 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
 cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t s)
 {
         LOCK;
+        NOT_CAPTURED_IN(record_of(s));
         FAIL(cudaErrorLaunchFailure);
         const stream_record *r = record_of(s);
         return r->done >= r->queued ? cudaSuccess : note(cudaErrorNotReady);
 }
 
+/* In functions that ask about an event, or let another stream wait for it. */
+#define NOT_CAPTURED_AT(e)                                                                                             \
+        if ((e)->captured) {                                                                                           \
+                breaks_capture_in(record_of((e)->stream));                                                             \
+                return note(cudaErrorCapturedEvent);                                                                   \
+        }
+
 cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
 {
         LOCK;
         FAIL(cudaErrorInvalidValue);
+        stream_record *r = record_of(s);
+        NOT_BROKEN(s);
+        if (r->captures && e->captured && e->stream == (cudaStream_t)r)
+                return cudaSuccess;
+        if (breaks_capture_in(r))
+                return note(cudaErrorStreamCaptureIsolation);
+        NOT_CAPTURED_AT(e);
         if (e->stream) {
                 stream_record *other = (stream_record *)e->stream;
                 uint64_t number = e->number;
@@ -208,7 +355,7 @@ cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
 {
         LOCK;
         FAIL(cudaErrorMemoryAllocation);
-        *e = new CUevent_st{nullptr, 0, flags & cudaEventDisableTiming ? nullptr : std::make_shared<double>(0)};
+        *e = new CUevent_st{nullptr, 0, flags & cudaEventDisableTiming ? nullptr : std::make_shared<double>(0), false};
         count_handles(1);
         return cudaSuccess;
 }
@@ -232,7 +379,11 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s)
         LOCK;
         FAIL(cudaErrorInvalidValue);
         stream_record *r = record_of(s);
+        NOT_BROKEN(s);
         e->stream = (cudaStream_t)r;
+        e->captured = r->captures;
+        if (e->captured)
+                return cudaSuccess;
         if (e->passed) {
                 *e->passed = 0;
                 enqueue(s, [passed = e->passed] { *passed = now_ms(); });
@@ -244,6 +395,7 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e)
 {
         LOCK;
+        NOT_CAPTURED_AT(e);
         FAIL(cudaErrorLaunchFailure);
         count_wait();
         if (e->stream)
@@ -255,6 +407,7 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e)
 cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e)
 {
         LOCK;
+        NOT_CAPTURED_AT(e);
         FAIL(cudaErrorLaunchFailure);
         if (!e->stream || ((stream_record *)e->stream)->done >= e->number)
                 return cudaSuccess;
@@ -266,7 +419,7 @@ cudaError_t CUDARTAPI cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEven
 {
         LOCK;
         FAIL(cudaErrorInvalidValue);
-        if (!from->passed || !to->passed || !from->stream || !to->stream)
+        if (!from->passed || !to->passed || !from->stream || !to->stream || from->captured || to->captured)
                 return note(cudaErrorInvalidResourceHandle);
         if (*from->passed == 0 || *to->passed == 0)
                 return note(cudaErrorNotReady);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -440,6 +441,115 @@ static void races_are_caught(void **)
 }
 #endif
 
+/* ---- captures ---- */
+
+/* What a test of captures works with: a stream and another one, events, memory of the device, pinned and pageable. */
+struct parts {
+        cudaStream_t s, other;
+        cudaEvent_t e, before; /* before: was recorded outside the capture */
+        float *x, *pinned, pageable[64];
+};
+
+/* Begins a capture, lets `call` be made, and returns whether a graph comes out. *error: that of the call. */
+static bool captures(parts &p, cudaError_t (*call)(parts &p), cudaError_t *error)
+{
+        cudaGraph_t graph;
+        assert_int_equal(cudaStreamBeginCapture(p.s, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+        assert_int_equal(RUN(scale, 1, 64, p.s, 64, p.x, 2.0f), cudaSuccess);
+        *error = call(p);
+        if (*error != cudaSuccess)
+                assert_int_equal(RUN(scale, 1, 64, p.s, 64, p.x, 2.0f), cudaErrorStreamCaptureInvalidated);
+        const bool whole = cudaStreamEndCapture(p.s, &graph) == cudaSuccess;
+        cudaGetLastError();
+        if (whole)
+                assert_int_equal(cudaGraphDestroy(graph), cudaSuccess);
+        else
+                assert_null(graph);
+        return whole;
+}
+
+/* CUDA's guide, "Prohibited and Unhandled Operations", and the descriptions of the functions. */
+static void what_cannot_be_captured(void **)
+{
+        typedef cudaError_t call(parts & p);
+        static call *const refused[] = {
+                [](parts &) {
+                        void *m;
+                        return cudaMalloc(&m, 64);
+                },
+                [](parts &p) { return cudaFree(p.x); },
+                [](parts &) {
+                        void *m;
+                        return cudaHostAlloc(&m, 64, 0);
+                },
+                [](parts &p) { return cudaFreeHost(p.pinned); },
+                [](parts &) { return cudaDeviceSynchronize(); },
+                [](parts &p) { return cudaStreamSynchronize(p.s); },
+                [](parts &p) { return cudaStreamQuery(p.s); },
+                [](parts &p) { return cudaMemcpy(p.pinned, p.x, 4, cudaMemcpyDeviceToHost); },
+                [](parts &p) { return cudaMemcpyAsync(p.pageable, p.x, 4, cudaMemcpyDeviceToHost, p.s); },
+                [](parts &p) { return cudaMemcpyAsync(p.x, p.pageable, 4, cudaMemcpyHostToDevice, p.s); },
+                [](parts &p) { return cudaEventRecord(p.e, p.s) == cudaSuccess ? cudaEventQuery(p.e) : cudaSuccess; },
+                [](parts &p) {
+                        return cudaEventRecord(p.e, p.s) == cudaSuccess ? cudaEventSynchronize(p.e) : cudaSuccess;
+                },
+                [](parts &p) { return cudaStreamWaitEvent(p.s, p.before, 0); },
+                [](parts &p) {
+                        return cudaEventRecord(p.e, p.s) == cudaSuccess ? cudaStreamWaitEvent(p.other, p.e, 0)
+                                                                        : cudaSuccess;
+                },
+        };
+        static call *const allowed[] = {
+                [](parts &p) { return cudaMemsetAsync(p.x, 0, 4, p.s); },
+                [](parts &p) { return cudaMemcpyAsync(p.x, p.x + 8, 4, cudaMemcpyDeviceToDevice, p.s); },
+                [](parts &p) { return cudaMemcpyAsync(p.pinned, p.x, 4, cudaMemcpyDeviceToHost, p.s); },
+                [](parts &p) { return cudaStreamSynchronize(p.other); },
+                [](parts &p) { return cudaEventQuery(p.before); },
+                [](parts &p) {
+                        return cudaEventRecord(p.e, p.s) == cudaSuccess ? cudaStreamWaitEvent(p.s, p.e, 0)
+                                                                        : cudaErrorUnknown;
+                },
+        };
+        parts p = {};
+        cudaError_t e;
+        assert_int_equal(cudaStreamCreateWithFlags(&p.s, cudaStreamNonBlocking), cudaSuccess);
+        assert_int_equal(cudaStreamCreateWithFlags(&p.other, cudaStreamNonBlocking), cudaSuccess);
+        assert_int_equal(cudaEventCreateWithFlags(&p.e, cudaEventDisableTiming), cudaSuccess);
+        assert_int_equal(cudaEventCreateWithFlags(&p.before, cudaEventDisableTiming), cudaSuccess);
+        assert_int_equal(cudaMalloc((void **)&p.x, 64 * sizeof(float)), cudaSuccess);
+        assert_int_equal(cudaHostAlloc((void **)&p.pinned, 64 * sizeof(float), 0), cudaSuccess);
+        assert_int_equal(cudaMemsetAsync(p.x, 0, 64 * sizeof(float), p.s), cudaSuccess);
+        assert_int_equal(cudaEventRecord(p.before, p.s), cudaSuccess);
+        assert_int_equal(cudaStreamSynchronize(p.s), cudaSuccess);
+        for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+                if (captures(p, refused[i], &e) || e == cudaSuccess)
+                        fail_msg("call %zu was captured", i);
+        for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+                if (!captures(p, allowed[i], &e) || e != cudaSuccess)
+                        fail_msg("call %zu, which can be captured, gave error %d", i, (int)e);
+        assert_int_equal(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeThreadLocal),
+                         cudaErrorStreamCaptureUnsupported);
+        cudaGetLastError();
+        /* another thread may wait and allocate meanwhile, but not end the capture */
+        assert_int_equal(cudaStreamBeginCapture(p.s, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+        cudaGraph_t graph;
+        std::thread([&] {
+                void *m = nullptr;
+                assert_int_equal(cudaMalloc(&m, 64), cudaSuccess);
+                assert_int_equal(cudaFree(m), cudaSuccess);
+                assert_int_equal(cudaStreamEndCapture(p.s, &graph), cudaErrorStreamCaptureWrongThread);
+                cudaGetLastError();
+        }).join();
+        assert_int_equal(cudaStreamEndCapture(p.s, &graph), cudaSuccess);
+        assert_int_equal(cudaGraphDestroy(graph), cudaSuccess);
+        cudaFree(p.x);
+        cudaFreeHost(p.pinned);
+        cudaEventDestroy(p.e);
+        cudaEventDestroy(p.before);
+        cudaStreamDestroy(p.other);
+        cudaStreamDestroy(p.s);
+}
+
 /* What is not given back shows in the counts that test_step looks at. */
 static void leaks_are_counted(void **)
 {
@@ -514,6 +624,7 @@ int main()
                 cmocka_unit_test(races_are_caught),
 #endif
                 cmocka_unit_test(bugs_are_caught),
+                cmocka_unit_test(what_cannot_be_captured),
                 cmocka_unit_test(leaks_are_counted),
                 cmocka_unit_test(bugs_show_in_the_numbers),
         };

@@ -57,6 +57,23 @@ static lg_tensor *sum_of_inputs(lg_ctx *c, lg_list in, void *user)
         return user && *(uint8_t *)user & 1 ? lg_sum(sum) : sum; /* options of an older program lack .user */
 }
 
+/* Runs of a recorder: three of the function, and then a recording. */
+static void run_recorder(vm *m, lg_list in, uint8_t *b)
+{
+        lg_tensor *inputs[5];
+        int64_t count = 0;
+        lg_recorder_options o = *LG_OPTIONS(lg_recorder_options, .user = b, .verify_every = *b >> 6);
+        lg_recorder *r = lg_recorder_new_with(m->now->ctx, sum_of_inputs, HAND(m, o));
+        while (count < in.count && count < 4) {
+                inputs[count] = in.items[count];
+                count++;
+        }
+        inputs[count] = LG_END;
+        for (int i = 0; i < 5; i++)
+                give(m, lg_recorder_run_list(r, inputs));
+        lg_recorder_free(r);
+}
+
 void call_derivative(vm *m)
 {
         lg_tensor *room[2][4], *result[4] = {NULL};
@@ -87,6 +104,8 @@ void call_derivative(vm *m)
         }
         for (int i = 0; i < 4; i++)
                 give_read(m, result[i]);
+        if (b & 8)
+                run_recorder(m, in, &b);
 }
 
 void call_grad_of(vm *m)

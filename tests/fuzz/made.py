@@ -20,7 +20,7 @@ DRAWN = {'lg_ctx *': 'm->now->ctx', 'lg_module *': 'module(m)', 'lg_kv_cache *':
 OTHERS = {
     'calls_ops.c': 'lg_interpolate_with lg_grid_sample_with lg_einsum',
     'calls_make.c': 'lg_from_with lg_borrow_with lg_keep lg_escape',
-    'calls_graph.c': 'lg_custom_with lg_grad_with lg_vjp_with lg_jvp_with lg_jacobian_with lg_hessian_with lg_hvp_with lg_grad_per_sample_with lg_set_requires_grad lg_grad_of lg_detach',
+    'calls_graph.c': 'lg_custom_with lg_grad_with lg_vjp_with lg_jvp_with lg_jacobian_with lg_hessian_with lg_hvp_with lg_grad_per_sample_with lg_recorder_run_list lg_set_requires_grad lg_grad_of lg_detach',
     'calls_nn.c': 'lg_forward_list lg_forward_params_list lg_recompute_list lg_parameter lg_buffer lg_module_add_parameter lg_module_append_parameter lg_module_add_buffer',
     'calls_train.c': 'lg_scaler_scale',
     'calls_group.c': 'lg_all_reduce_with lg_all_gather lg_reduce_scatter_with lg_broadcast lg_send lg_receive',

@@ -35,7 +35,7 @@ OTHER = {'attention.h': 'lg_tensor *q, *k, *v, *seen, *memory, *source; lg_modul
          'fft.h': 'lg_tensor *s;', 'linalg.h': 'lg_tensor *a, *k, *q, *r, *u, *s, *v, *vt;',
          'board.h': 'lg_board *b; int64_t step;',
          'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',
-         'tokenizer.h': 'lg_tokenizer *t; lg_text_stream stream; int64_t id;', 'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_function *f;', 'functional.h': 'lg_tensor *v, *hv[4], *grads[4];', 'optim.h': 'lg_tensor *norm;', 'schedule.h': 'lg_closure_fn *next_loss;', 'profile.h': 'lg_profiler *p; lg_tensor *noise, *noisy;', 'state.h': 'lg_loader *loader; char name[8];'}
+         'tokenizer.h': 'lg_tokenizer *t; lg_text_stream stream; int64_t id;', 'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_function *f;', 'functional.h': 'lg_tensor *v, *hv[4], *grads[4];', 'optim.h': 'lg_tensor *norm;', 'schedule.h': 'lg_closure_fn *next_loss;', 'profile.h': 'lg_profiler *p; lg_tensor *noise, *noisy;', 'record.h': 'lg_recorder *r;', 'state.h': 'lg_loader *loader; char name[8];'}
 WARNINGS = ['-Wall', '-Wextra', '-Wpedantic', '-Wmissing-field-initializers', '-Wno-unused', '-Wno-unused-result',
             '-Wno-unused-parameter', '-Wno-uninitialized', '-Wno-maybe-uninitialized', '-Wno-unknown-warning-option']
 

@@ -14,6 +14,7 @@ extern lg_kv_cache *cache;
 extern lg_tokenizer *tokenizer;
 extern lg_board *board;
 extern lg_scaler *scaler;
+extern lg_recorder *recorder;
 extern lg_group *group;
 extern lg_csv *csv;
 extern lg_transform *crop, *flip;

@@ -15,7 +15,7 @@ import declarations  # noqa: E402
 # Objects, which belong to a context, and lists of them; `g` is the `given` of nulls.c.
 OBJECTS = {
     'lg_ctx *': 'g->c', 'lg_tensor *': 'g->x', 'lg_module *': 'g->net', 'lg_optimizer *': 'g->opt', 'lg_scheduler *': 'g->schedule',
-    'lg_ema *': 'g->ema', 'lg_scaler *': 'g->scaler', 'lg_dataset *': 'g->data', 'lg_loader *': 'g->loader', 'lg_collate *': 'g->collate',
+    'lg_ema *': 'g->ema', 'lg_scaler *': 'g->scaler', 'lg_recorder *': 'g->recorder', 'lg_dataset *': 'g->data', 'lg_loader *': 'g->loader', 'lg_collate *': 'g->collate',
     'lg_transform *': 'g->transform', 'lg_checkpoint *': 'g->checkpoint', 'lg_weights *': 'g->weights', 'lg_csv *': 'g->csv', 'lg_board *': 'board_of(g)',
     'lg_group *': 'g->group', 'lg_kv_cache *': 'g->cache', 'lg_profiler *': 'g->profiler', 'lg_tokenizer *': 'g->tokenizer', 'lg_list': 'LG_LIST(g->x)', 'lg_tensor *const *': '(lg_tensor *[]){g->x, LG_END}',
     'lg_dataset *const *': '(lg_dataset *[]){g->data, LG_END}', 'lg_transform *const *': '(lg_transform *[]){g->transform, LG_END}',

@@ -25,6 +25,7 @@ typedef struct given {
         lg_scheduler *schedule;
         lg_ema *ema;
         lg_scaler *scaler;
+        lg_recorder *recorder;
         lg_dataset *data;
         lg_loader *loader;
         lg_collate *collate;
@@ -190,6 +191,7 @@ static given begin(void)
         g.schedule = lg_exponential_lr(g.opt, 0.9);
         g.ema = lg_ema_new(g.net, 0.9);
         g.scaler = lg_scaler_new(c);
+        g.recorder = lg_recorder_new(c, on_check);
         g.data = lg_dataset_tensors(c, g.x, g.labels);
         g.loader = lg_loader_open(c, g.data, 1);
         g.collate = lg_mixup(c, .classes = 3);

@@ -41,8 +41,8 @@ char *items_unknown(const char *names);
 extern const item workloads[];
 extern const int workload_count;
 lg_module *encoder_new(lg_ctx *c);
-double encoder_flops(void);
-lg_tensor *encoder_input(lg_ctx *c);
+double encoder_flops(double batch);
+lg_tensor *encoder_input(lg_ctx *c, int64_t batch);
 lg_module *gpt_new(lg_ctx *c);
 lg_tensor *gpt_tokens(lg_ctx *c, int64_t batch, int64_t length);
 double gpt_flops(double batch, double length);
@@ -83,6 +83,7 @@ typedef struct conditions {
         const char *device;
         int threads;
         lg_dtype amp;
+        bool recorded;  /* steps run through a recorder (lg_recorder_new) */
         bool processes; /* modules are data-parallel over the processes that a launcher has started */
 } conditions;
 
@@ -90,7 +91,8 @@ typedef struct conditions {
 typedef struct live {
         const item *it;
         work w;
-        lg_group *g; /* group of the processes; NULL: one process */
+        lg_recorder *recorder; /* that runs the item; NULL: none */
+        lg_group *g;           /* group of the processes; NULL: one process */
         bool warm;
         int64_t before; /* resident bytes of the process before the item was made */
 } live;

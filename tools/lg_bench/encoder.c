@@ -1,13 +1,13 @@
 /* encoder.c - transformers: an encoder that classifies sequences (Vaswani et al. 2017), with norms before the blocks,
  * and a GPT of the size of GPT-2's smallest (Radford et al. 2019).
  *
- * The encoder's input x (8, 128, 256) passes four layers and a norm; then the mean over the positions and a linear
+ * The encoder's input x (batch, 128, 256) passes four layers and a norm; then the mean over the positions and a linear
  * layer give ten scores. The GPT predicts the next of 50,257 tokens by the weight of their vectors. There is no
  * dropout.
  */
 #include "bench.h"
 
-enum { BATCH = 8, LENGTH = 128, DIM = 256, HEADS = 8, HEAD = DIM / HEADS, HIDDEN = 4 * DIM, LAYERS = 4, CLASSES = 10 };
+enum { LENGTH = 128, DIM = 256, HEADS = 8, HEAD = DIM / HEADS, HIDDEN = 4 * DIM, LAYERS = 4, CLASSES = 10 };
 enum { GPT_DIM = 768, GPT_HEADS = 12, GPT_LAYERS = 12, GPT_LENGTH = 1024, GPT_TOKENS = 50257 };
 
 static lg_tensor *mean_of_positions(lg_module *m, lg_list in, void *user)
@@ -29,18 +29,18 @@ lg_module *encoder_new(lg_ctx *c)
                                 lg_nn_linear(c, DIM, CLASSES));
 }
 
-lg_tensor *encoder_input(lg_ctx *c)
+lg_tensor *encoder_input(lg_ctx *c, int64_t batch)
 {
-        return lg_normal(c, 0, 1, LG_SHAPE(BATCH, LENGTH, DIM));
+        return lg_normal(c, 0, 1, LG_SHAPE(batch, LENGTH, DIM));
 }
 
 /* Counts forward and both gradients of each product; the first one's input gradient is needed for the norm before it.
  */
-double encoder_flops(void)
+double encoder_flops(double batch)
 {
-        const double rows = BATCH * LENGTH, forward = 2 * rows * DIM * (3 * DIM + DIM + 2 * HIDDEN);
-        const double heads = 2.0 * BATCH * HEADS * LENGTH * LENGTH * HEAD * 2;
-        return 3 * (LAYERS * (forward + heads) + 2.0 * BATCH * DIM * CLASSES);
+        const double rows = batch * LENGTH, forward = 2 * rows * DIM * (3 * DIM + DIM + 2 * HIDDEN);
+        const double heads = 2.0 * batch * HEADS * LENGTH * LENGTH * HEAD * 2;
+        return 3 * (LAYERS * (forward + heads) + 2.0 * batch * DIM * CLASSES);
 }
 
 static lg_tensor *run_gpt(lg_module *m, lg_list in, void *user)

@@ -223,8 +223,9 @@ WORKLOADS = {
     "rl-mlp": rl_mlp, "pinn": pinn,
     "mlp-small": classify(lambda k: perceptron(k, nn.relu, 784, 128, CLASSES), (64, 784)),
     "mlp-wide": classify(lambda k: perceptron(k, nn.relu, 784, 512, 512, CLASSES), (128, 784)),
-    "lenet": classify(lenet, (64, 28, 28, 1)), "cnn": classify(cnn, (64, 28, 28, 1)),
-    "resnet18": classify(resnet18, (32, 32, 32, 3), sgd), "encoder": classify(encoder, (8, 128, 256)),
+    "lenet": classify(lenet, (64, 28, 28, 1)), "lenet-1": classify(lenet, (1, 28, 28, 1)), "cnn": classify(cnn, (64, 28, 28, 1)),
+    "resnet18": classify(resnet18, (32, 32, 32, 3), sgd),
+    "encoder": classify(encoder, (8, 128, 256)), "encoder-1": classify(encoder, (1, 128, 256)),
 }
 
 

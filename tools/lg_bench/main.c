@@ -12,6 +12,7 @@ static const char help[] =
         "  --threads N    threads of a kernel; 0: as many as there are cores (default)\n"
         "  --device D     cpu (default), cuda, cuda:1\n"
         "  --amp DTYPE    bf16 or f16: the forward and the loss of training steps inside lg_autocast()\n"
+        "  --recorded     training steps are recorded by lg_recorder_run()\n"
         "  --processes    training steps are data-parallel over the processes that mpirun has started; rank 0 reports\n"
         "  --seconds S    for each item; default 1\n"
         "  --json         lines of JSON: the limits of the machine, then one line for each item\n"
@@ -96,17 +97,13 @@ static bool check_names(const char *names)
 /* Parses the options. Returns the exit status, or -1 to continue. */
 static int parse(options *o, int argc, char **argv)
 {
-        static const struct option names[] = {{"only", required_argument, NULL, 'o'},
-                                              {"threads", required_argument, NULL, 't'},
-                                              {"device", required_argument, NULL, 'd'},
-                                              {"amp", required_argument, NULL, 'a'},
-                                              {"seconds", required_argument, NULL, 's'},
-                                              {"json", no_argument, NULL, 'j'},
-                                              {"list", no_argument, NULL, 'l'},
-                                              {"serve", no_argument, NULL, 'v'},
-                                              {"processes", no_argument, NULL, 'p'},
-                                              {"help", no_argument, NULL, 'h'},
-                                              {NULL, 0, NULL, 0}};
+        static const struct option names[] = {
+                {"only", required_argument, NULL, 'o'},    {"threads", required_argument, NULL, 't'},
+                {"device", required_argument, NULL, 'd'},  {"amp", required_argument, NULL, 'a'},
+                {"seconds", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+                {"list", no_argument, NULL, 'l'},          {"serve", no_argument, NULL, 'v'},
+                {"recorded", no_argument, NULL, 'r'},      {"processes", no_argument, NULL, 'p'},
+                {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
         for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
                 bool good = true;
                 if (option == 'o')
@@ -119,6 +116,8 @@ static int parse(options *o, int argc, char **argv)
                         good = parse_amp(optarg, &o->how.amp);
                 else if (option == 's')
                         good = parse_number("seconds", optarg, 0, 3600, &o->seconds);
+                else if (option == 'r')
+                        o->how.recorded = true;
                 else if (option == 'p')
                         o->how.processes = true;
                 else if (option == 'j')

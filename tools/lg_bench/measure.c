@@ -35,6 +35,18 @@ static void reset_resident(void)
 
 /* ---- an item ---- */
 
+/* Runs the item on the inputs of a recorder. */
+static lg_tensor *run_recorded(lg_ctx *c, lg_list in, void *user)
+{
+        const live *l = user;
+        work w = l->w;
+        (void)c;
+        w.x = lg_requires_grad(l->w.x) ? lg_set_requires_grad(lg_detach(in.items[0]), true) : in.items[0];
+        w.y = in.items[1];
+        l->it->run(&w);
+        return NULL;
+}
+
 void live_make(live *l, const item *it, const conditions *how)
 {
         reset_resident();
@@ -50,6 +62,10 @@ void live_make(live *l, const item *it, const conditions *how)
         it->make(&l->w);
         if (how->processes && l->w.net)
                 lg_data_parallel(l->w.net, l->g);
+        else if (how->recorded && l->w.net)
+                l->recorder = lg_recorder_new(c, run_recorded, .user = l);
+        else if (how->recorded)
+                lg_set_error(c, LG_ERR_ARGUMENT, "%s trains no module whose steps could be recorded", it->name);
         else if (how->processes)
                 lg_set_error(c, LG_ERR_ARGUMENT, "%s trains no module that could be data-parallel", it->name);
         lg_synchronize(c);
@@ -80,7 +96,10 @@ static double seconds_of(live *l, int64_t calls, double *ret_cpu)
         double start = bench_now(), cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
         for (int64_t i = 0; i < calls && !lg_error(w->c); i++) {
                 lg_scope scope = lg_scope_begin(w->c);
-                l->it->run(w);
+                if (l->recorder)
+                        lg_recorder_run(l->recorder, lg_detach(w->x), w->y);
+                else
+                        l->it->run(w);
                 lg_scope_end(w->c, scope);
         }
         lg_synchronize(w->c);
@@ -125,7 +144,7 @@ bool live_measure(live *l, double seconds, result *ret)
         double wall[MOST_SAMPLES], cpu[MOST_SAMPLES];
         int n = 0;
         if (!l->warm)
-                seconds_of(l, 1, cpu); /* the first call fills caches */
+                seconds_of(l, l->recorder ? 3 : 1, cpu); /* the first call fills caches */
         l->warm = true;
         double end = bench_now() + seconds, once = seconds_of(l, 1, cpu);
         double sample = seconds / SAMPLES > SHORTEST ? seconds / SAMPLES : SHORTEST;

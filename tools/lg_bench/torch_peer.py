@@ -219,8 +219,9 @@ WORKLOADS = {
     "op-chain": op_chain, "rl-mlp": rl_mlp, "pinn": pinn,
     "mlp-small": classify(lambda: perceptron(nn.ReLU, 784, 128, CLASSES), (64, 784)),
     "mlp-wide": classify(lambda: perceptron(nn.ReLU, 784, 512, 512, CLASSES), (128, 784)),
-    "lenet": classify(lenet, (64, 1, 28, 28)), "cnn": classify(cnn, (64, 1, 28, 28)),
-    "resnet18": classify(resnet18, (32, 3, 32, 32), sgd), "encoder": classify(Encoder, (8, 128, 256)),
+    "lenet": classify(lenet, (64, 1, 28, 28)), "lenet-1": classify(lenet, (1, 1, 28, 28)), "cnn": classify(cnn, (64, 1, 28, 28)),
+    "resnet18": classify(resnet18, (32, 3, 32, 32), sgd),
+    "encoder": classify(Encoder, (8, 128, 256)), "encoder-1": classify(Encoder, (1, 128, 256)),
     "attention": attention, "gpt-1x1024": gpt(1, 1024), "gpt-4x64": gpt(4, 64),
     "lstm": recurrent(nn.LSTM), "gru": recurrent(nn.GRU),
 }

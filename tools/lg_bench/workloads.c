@@ -6,7 +6,7 @@
 #include "models.h"
 #include "bench.h"
 
-enum { CHAIN = 1000, RL_BATCH = 32, PINN_POINTS = 256, CLASSES = 10 };
+enum { CHAIN = 1000, RL_BATCH = 32, PINN_POINTS = 256, CLASSES = 10, SEQUENCES = 8 };
 enum { RECURRENT_STEPS = 100, RECURRENT_BATCH = 32, RECURRENT_INPUTS = 128, RECURRENT_HIDDEN = 256 };
 
 static void use_adam(work *w)
@@ -121,6 +121,12 @@ static void make_lenet(work *w)
         take_images(w, LG_SHAPE(64, 1, 28, 28));
 }
 
+static void make_lenet_one(work *w)
+{
+        w->net = lg_model_lenet(w->c);
+        take_images(w, LG_SHAPE(1, 1, 28, 28));
+}
+
 static void make_cnn(work *w)
 {
         w->net = lg_model_cnn(w->c);
@@ -135,12 +141,22 @@ static void make_resnet18(work *w)
         w->opt = lg_sgd(w->c, lg_parameters(w->net), 0.01, .momentum = 0.9);
 }
 
-static void make_encoder(work *w)
+static void make_sequences(work *w, int64_t batch)
 {
         w->net = encoder_new(w->c);
         use_adam(w);
-        w->x = encoder_input(w->c);
-        w->y = lg_randint(w->c, 0, CLASSES, LG_SHAPE(lg_size_of(w->x, 0)));
+        w->x = encoder_input(w->c, batch);
+        w->y = lg_randint(w->c, 0, CLASSES, LG_SHAPE(batch));
+}
+
+static void make_encoder(work *w)
+{
+        make_sequences(w, SEQUENCES);
+}
+
+static void make_encoder_one(work *w)
+{
+        make_sequences(w, 1);
 }
 
 /* Maps y (T, N, H) to its last step. */
@@ -268,6 +284,21 @@ static double flops_lenet(void)
                dense(64, 120, 84, false) + dense(64, 84, CLASSES, false);
 }
 
+static double flops_lenet_one(void)
+{
+        return flops_lenet() / 64;
+}
+
+static double flops_encoder(void)
+{
+        return encoder_flops(SEQUENCES);
+}
+
+static double flops_encoder_one(void)
+{
+        return encoder_flops(1);
+}
+
 static double flops_cnn(void)
 {
         return conv(64, 1, 32, 3, 26, true) + conv(64, 32, 64, 3, 24, false) + dense(64, 9216, 128, false) +
@@ -319,12 +350,14 @@ const item workloads[] = {
          flops_mlp_wide, 0, 0},
         {"lenet", "LeNet-5 with ReLU and max pooling, 28 x 28, batch 64, Adam", WORKLOAD, make_lenet, run_classify, 1,
          flops_lenet, 0, 0},
+        {"lenet-1", "the same, one image", WORKLOAD, make_lenet_one, run_classify, 1, flops_lenet_one, 0, 0},
         {"cnn", "3x3 convolutions to 32 and 64 channels, 28 x 28, batch 64, Adam", WORKLOAD, make_cnn, run_classify, 1,
          flops_cnn, 0, 0},
         {"resnet18", "ResNet-18 for CIFAR, 32 x 32, batch 32, SGD with momentum", WORKLOAD, make_resnet18, run_classify,
          1, flops_resnet18, 0, 0},
         {"encoder", "4 transformer layers of 256, 8 heads, 8 sequences of 128, Adam", WORKLOAD, make_encoder,
-         run_classify, 1, encoder_flops, 0, 0},
+         run_classify, 1, flops_encoder, 0, 0},
+        {"encoder-1", "the same, one sequence", WORKLOAD, make_encoder_one, run_classify, 1, flops_encoder_one, 0, 0},
         {"attention", "causal attention, 8 heads of 64, 1024 positions, forward and backward", WORKLOAD, make_attention,
          run_attention, 1, flops_attention, 0, 0},
         {"gpt-1x1024", "a GPT of 124 million parameters, 1 sequence of 1024, Adam", LARGE, make_gpt_long, run_classify,

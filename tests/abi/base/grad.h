@@ -91,6 +91,7 @@
 #include "grad/statistics.h"
 #include "grad/graph.h"
 #include "grad/functional.h"
+#include "grad/record.h"
 #include "grad/check.h"
 #include "grad/nn.h"
 #include "grad/conv_layers.h"
