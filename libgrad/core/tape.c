@@ -8,23 +8,23 @@ static const bool passes[LG__KERNEL_POINTWISE + 1] = {
 #include "../../kernels/updates.def"
         [LG__KERNEL_norms] = true, [LG__KERNEL_scale] = true, [LG__KERNEL_unscale] = true};
 
-int64_t lg__tape_put(lg__tape *t, const void *data, size_t bytes)
+int64_t lg__bytes_put(lg_ctx *c, lg__bytes *to, const void *data, size_t bytes)
 {
-        const int64_t at = t->used, end = at + (int64_t)(bytes + 15) / 16 * 16;
-        while (t->bytes_room < end) {
-                const int64_t room = t->bytes_room ? 2 * t->bytes_room : 4096;
-                char *more = lg__alloc(t->ctx, (size_t)room);
+        const int64_t at = to->used, end = at + (int64_t)(bytes + 15) / 16 * 16;
+        while (to->room < end) {
+                const int64_t room = to->room ? 2 * to->room : 1024;
+                char *more = lg__alloc(c, (size_t)room);
                 if (!more)
                         return -1;
-                if (t->used)
-                        memcpy(more, t->bytes, (size_t)t->used);
-                lg__free(t->ctx, t->bytes, (size_t)t->bytes_room);
-                t->bytes = more;
-                t->bytes_room = room;
+                if (to->used)
+                        memcpy(more, to->p, (size_t)to->used);
+                lg__free(c, to->p, (size_t)to->room);
+                to->p = more;
+                to->room = room;
         }
         if (bytes)
-                memcpy(t->bytes + at, data, bytes);
-        t->used = end;
+                memcpy(to->p + at, data, bytes);
+        to->used = end;
         return at;
 }
 
@@ -45,10 +45,11 @@ bool lg__tape_add(lg__device *d, const char *op, int kernel, const void *args, s
         if (d != t->device)
                 t->refused = "it computes on several devices";
         lg__tape_call call = {.op = op, .kernel = kernel, .bytes = (int64_t)bytes, .updates = -1};
-        call.args = lg__tape_put(t, args, bytes);
+        call.args = lg__bytes_put(t->ctx, &t->data, args, bytes);
         if (call.args >= 0 && kernel < LG__KERNEL_POINTWISE && passes[kernel]) {
                 const lg_pass *pass = args;
-                call.updates = lg__tape_put(t, pass->updates, (size_t)pass->count * sizeof *pass->updates);
+                call.updates =
+                        lg__bytes_put(t->ctx, &t->data, pass->updates, (size_t)pass->count * sizeof *pass->updates);
                 if (call.updates < 0)
                         return false;
         }
@@ -92,7 +93,7 @@ bool lg__tape_upload(lg__device *d, const char *op, void *to, const void *from, 
 {
         lg__tape *t = d->cache.ctx->tape;
         lg_copy_args a = {.ndim = 1, .shape = {(int64_t)bytes}, .out_dtype = LG_U8, .in_dtype = LG_U8, .out = to};
-        const int64_t at = lg__tape_put(t, from, bytes);
+        const int64_t at = lg__bytes_put(t->ctx, &t->data, from, bytes);
         a.out_strides[0] = a.in_strides[0] = 1;
         if (at < 0 ||
             !append(t, (lg__tape_call){.op = op, .fn = compare, .args = at, .bytes = (int64_t)bytes, .updates = -1}))
@@ -109,7 +110,7 @@ bool lg__tape_upload(lg__device *d, const char *op, void *to, const void *from, 
 void lg__tape_host(lg_ctx *c, lg__host_fn *fn, void *owner, const void *data, size_t bytes)
 {
         lg__tape *t = c->tape;
-        const int64_t at = t ? lg__tape_put(t, data, bytes) : -1;
+        const int64_t at = t ? lg__bytes_put(t->ctx, &t->data, data, bytes) : -1;
         if (at >= 0)
                 append(t,
                        (lg__tape_call){.fn = fn, .owner = owner, .args = at, .bytes = (int64_t)bytes, .updates = -1});
@@ -118,7 +119,7 @@ void lg__tape_host(lg_ctx *c, lg__host_fn *fn, void *owner, const void *data, si
 bool lg__tape_link(lg__device *d, const char *op, lg_link *link, const lg_link_args *a, uint64_t *ticket)
 {
         lg__tape *t = d->cache.ctx->tape;
-        const int64_t at = t ? lg__tape_put(t, a, sizeof *a) : 0;
+        const int64_t at = t ? lg__bytes_put(t->ctx, &t->data, a, sizeof *a) : 0;
         if (at < 0 ||
             (t && !append(t, (lg__tape_call){.op = op, .link = link, .args = at, .bytes = sizeof *a, .updates = -1})))
                 return false;
@@ -257,7 +258,7 @@ void lg__tape_free(lg__tape *t)
         }
         lg__free(t->ctx, t->notes, (size_t)t->note_room * sizeof *t->notes);
         lg__free(t->ctx, t->calls, (size_t)t->room * sizeof *t->calls);
-        lg__free(t->ctx, t->bytes, (size_t)t->bytes_room);
+        lg__free(t->ctx, t->data.p, (size_t)t->data.room);
         lg__tape_drop_watches(t);
         lg__free(t->ctx, t->scratch, (size_t)t->scratch_room * sizeof *t->scratch);
         for (lg__block *block = t->kept, *after; block; block = after) {

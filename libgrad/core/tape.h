@@ -14,6 +14,12 @@
 #include <stdio.h>
 #include "core/core.h"
 
+/* Bytes that are appended one after the other; `room` are allocated. */
+typedef struct lg__bytes {
+        char *p;
+        int64_t used, room;
+} lg__bytes;
+
 /* Writes the present numbers of a dial. `ahead` counts the works of the host with the same owner that are before the
  * dial on the tape, but are not done yet. */
 typedef void lg__dial_fn(void *owner, int64_t index, int64_t ahead, double *value);
@@ -85,8 +91,7 @@ struct lg__tape {
         lg__tape_dial *dials; /* and their values, in the same order */
         lg_dial *values;
         int64_t dial_count, dial_room, value_room;
-        char *bytes;
-        int64_t used, bytes_room;
+        lg__bytes data;  /* of calls and watches */
         lg__block *kept; /* memory of the dials and of values of the host */
         void **scratch;  /* addresses of workspaces in the order of their requests */
         int64_t scratch_count, scratch_room, next_scratch;
@@ -151,8 +156,8 @@ const uint64_t *lg__tape_moved(lg_ctx *c);
  * in some steps only. Returns the tape, or NULL. */
 lg__tape *lg__tape_pause(lg_ctx *c);
 void lg__tape_resume(lg__tape *t);
-/* Appends bytes, aligned, to those of the tape. Returns their offset; -1: no memory. */
-int64_t lg__tape_put(lg__tape *t, const void *data, size_t bytes);
+/* Appends a copy of bytes, aligned. Returns their offset; -1: no memory. */
+int64_t lg__bytes_put(lg_ctx *c, lg__bytes *to, const void *data, size_t bytes);
 /* Free parts of a tape. */
 void lg__tape_drop_graphs(lg__tape *t);
 void lg__tape_drop_watches(lg__tape *t);

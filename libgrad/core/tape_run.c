@@ -62,8 +62,8 @@ void lg__tape_end(lg__tape *t)
         for (int64_t i = 0; i < t->count; i++) {
                 const lg__tape_call *call = &t->calls[i];
                 if (call->updates >= 0)
-                        ((lg_pass *)(void *)(t->bytes + call->args))->updates =
-                                (const lg_update *)(const void *)(t->bytes + call->updates);
+                        ((lg_pass *)(void *)(t->data.p + call->args))->updates =
+                                (const lg_update *)(const void *)(t->data.p + call->updates);
         }
 }
 
@@ -79,14 +79,14 @@ static bool set_dials(lg__tape *t)
 
 static void work(const lg__tape *t, const lg__tape_call *call)
 {
-        call->fn(call->owner, t->bytes + call->args, (size_t)call->bytes);
+        call->fn(call->owner, t->data.p + call->args, (size_t)call->bytes);
 }
 
 /* Runs an operation of a link, or a wait for one, again. */
 static bool exchange(lg__tape *t, lg__tape_call *call)
 {
         const lg_device_links *links = t->device->api->links;
-        const void *args = t->bytes + call->args;
+        const void *args = t->data.p + call->args;
         return call->bytes ? links->run(t->device->queue, call->link, args, &call->ticket)
                            : links->wait(t->device->queue, call->link, t->calls[call->ticket].ticket);
 }
@@ -103,7 +103,7 @@ static const lg__tape_call *run_calls(lg__tape *t, int64_t first, int64_t end, b
         q->workspace = same_scratch;
         for (; first < end && ok; first++) {
                 lg__tape_call *call = &t->calls[first];
-                const void *args = t->bytes + call->args;
+                const void *args = t->data.p + call->args;
                 if (timed)
                         t->notes[first].seconds = -clock_now();
                 if (call->link)

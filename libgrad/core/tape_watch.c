@@ -43,7 +43,7 @@ void lg__tape_check(lg_ctx *c, lg__object *o, lg__fits_fn *fits, const void *dat
                     lg__prepare_fn *prepare)
 {
         lg__tape *t = c->tape;
-        const int64_t at = t ? lg__tape_put(t, data, bytes) : -1;
+        const int64_t at = t ? lg__bytes_put(t->ctx, &t->data, data, bytes) : -1;
         struct lg__tape_watch *w = at >= 0 ? watch(t, o) : NULL;
         if (!w)
                 return;
@@ -56,7 +56,7 @@ void lg__tape_check(lg_ctx *c, lg__object *o, lg__fits_fn *fits, const void *dat
 bool lg__tape_lasts(const lg__tape *t)
 {
         for (const struct lg__tape_watch *w = t->watches; w; w = w->next)
-                if (!w->object.object || (w->fits && !w->fits(w->object.object, t->bytes + w->data, w->bytes)))
+                if (!w->object.object || (w->fits && !w->fits(w->object.object, t->data.p + w->data, w->bytes)))
                         return false;
         return true;
 }
@@ -128,7 +128,7 @@ const char *lg__tape_difference(const lg__tape *a, const lg__tape *b)
 {
         for (int64_t i = 0; i < a->count && i < b->count; i++) {
                 const lg__tape_call *x = &a->calls[i], *y = &b->calls[i];
-                if (!same_call(x, a->bytes + x->args, y, b->bytes + y->args))
+                if (!same_call(x, a->data.p + x->args, y, b->data.p + y->args))
                         return y->op ? y->op : "work of the host";
         }
         return a->count < b->count ? b->calls[a->count].op : a->count > b->count ? a->calls[b->count].op : NULL;

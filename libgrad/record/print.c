@@ -29,7 +29,7 @@ static void describe_pass(const lg_pass *pass, char *text, size_t size, int64_t 
 /* Writes what a call computes, and sets the bytes that it reads and writes. */
 static void describe(const lg__tape *t, const lg__tape_call *call, char *text, size_t size, int64_t *bytes)
 {
-        const void *args = t->bytes + call->args;
+        const void *args = t->data.p + call->args;
         const lg__tape_note *n = &t->notes[call - t->calls];
         lg_dtype dtype = n->dtype;
         lg_shape shape = n->shape;
@@ -94,7 +94,7 @@ static void print_calls(FILE *f, const lg__tape *t)
         if (exchanges)
                 fprintf(f, ", %lld exchange%s between processes", (long long)exchanges, exchanges == 1 ? "" : "s");
         fprintf(f, ", %lld dial%s, %lld bytes of arguments, %lld bytes of memory\n", (long long)t->dial_count,
-                t->dial_count == 1 ? "" : "s", (long long)t->used,
+                t->dial_count == 1 ? "" : "s", (long long)t->data.used,
                 (long long)(t->arena->stats.used + t->arena->stats.cached));
 }
 

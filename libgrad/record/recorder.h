@@ -8,11 +8,12 @@
 #include "graph/op.h"
 
 #define LG__RECORDED_INPUTS 8
+#define LG__RUN_OP "lg_recorder_run"
 
 /* An op of a run: its attributes, and a number made of its operands. */
 typedef struct noted {
         const lg__op *op;
-        int64_t attributes; /* offset in the log's bytes */
+        int64_t attributes; /* offset in those of the recording */
         uint64_t operands;
 } noted;
 
@@ -56,8 +57,7 @@ typedef struct recording {
         int64_t runs, used; /* number of runs; the recorder's count of runs at the last one */
         noted *ops;
         int64_t count, room, at;
-        char *bytes;
-        int64_t bytes_used, bytes_room;
+        lg__bytes attributes;
         outer *outers;
         int64_t outer_count, outer_room;
         leaf *leaves; /* made after the first run, and again after the second */
@@ -80,5 +80,71 @@ struct lg_recorder {
         lg__observer observer;
         uint64_t since; /* number of the last tensor or node made before the run */
 };
+
+/* Returns a number made of both. */
+static inline uint64_t lg__mix(uint64_t h, uint64_t v)
+{
+        return (h ^ v) * UINT64_C(0x9E3779B97F4A7C15) ^ (h >> 29);
+}
+
+/* Returns whether t is a leaf with a gradient. */
+static inline bool lg__has_gradient(const lg_tensor *t)
+{
+        return t->node && t->node->grads && t->node->grads[0];
+}
+
+/* Returns whether the tensor is not freed. */
+static inline bool lg__outer_lives(const outer *o)
+{
+        return o->tensor->live == LG__LIVE && o->tensor->serial == o->serial;
+}
+
+/* Returns the node of the tensor; NULL: it was freed or is no leaf. */
+static inline lg__node *lg__leaf_of(const outer *o)
+{
+        return lg__outer_lives(o) ? o->tensor->node : NULL;
+}
+
+/* ---- log.c ---- */
+
+/* Sets the error that two runs differ in `what` of an op or function. Returns false. */
+bool lg__log_differs(lg_recorder *r, const char *name, const char *what);
+/* Returns a number made of which tensor the result is, and of which leaves have a gradient after the run. */
+uint64_t lg__log_outcome(lg_recorder *r, const recording *k, lg_tensor *result);
+/* Returns the callbacks that note the ops of a run, and what these use. */
+lg__observer lg__log_observer(void);
+
+/* ---- leaves.c ---- */
+
+/* Returns a number made of which of the recorder's first `count` leaves have a gradient. */
+uint64_t lg__graded(const lg_recorder *r, int64_t count);
+/* Returns whether the leaf is as it was before the recorded run. */
+bool lg__leaf_is_same(const recording *k, const leaf *l);
+/* Frees what is known of the leaves. */
+void lg__forget_leaves(lg_ctx *c, recording *k);
+/* Lists the leaves that the runs before used. */
+bool lg__list_leaves(lg_recorder *r, recording *k);
+/* Note the gradients of the leaves before and after a run. */
+void lg__note_gradients_before(recording *k);
+void lg__note_gradients_after(recording *k);
+/* Makes what lg__set_gradients() needs, so that it cannot fail for want of memory. */
+bool lg__prepare_gradients(recording *k);
+/* Copies gradients that the tape reads, but that other runs have made, to where it expects them. */
+bool lg__copy_gradients(const recording *k);
+/* Makes the gradients that the tape computes those of their leaves. */
+bool lg__set_gradients(recording *k);
+
+/* ---- recordings.c ---- */
+
+/* Returns what the context is set to. */
+modes lg__modes_of(const lg_ctx *c);
+bool lg__same_modes(modes a, modes b);
+/* Returns the recording with the most runs that fits these inputs, or NULL. */
+recording *lg__recording_find(const lg_recorder *r, lg_list in);
+/* Frees a recording. */
+void lg__recording_forget(lg_recorder *r, recording *k);
+/* Begins a recording, in place of those that are of no more use, or of the one that was not used for the longest time
+ * if there are too many. */
+recording *lg__recording_begin(lg_recorder *r, lg_list in);
 
 #endif
