@@ -19,6 +19,9 @@ PRODUCTS = {"rl-mlp": (32, 4480, 256), "mlp-small": (64, 101632, 100352), "mlp-w
             "lenet": (64, 416520, 117600), "cnn": (64, 11992448, 194688), "resnet18": (32, 555422720, 1769472),
             "encoder": (8, 128 * 786432 * 4 + 4 * 2 * 128 * 128 * 256 + 2560, 0),
             "lstm": (32, 100 * 1024 * 384 + 2560, 100 * 1024 * 128), "gru": (32, 100 * 768 * 384 + 2560, 100 * 768 * 128)}
+for whole in "lenet", "encoder":
+    PARAMETERS[whole + "-1"] = PARAMETERS[whole]
+    PRODUCTS[whole + "-1"] = (1, *PRODUCTS[whole][1:])
 wrong = []
 
 

@@ -214,7 +214,7 @@ static void train(const scenario *s, bool eager, outcome *o)
                 lg_scope_end(c, scope);
         }
         CHECK(lg_each_tensor(t.net, read_tensor, o));
-        const int ordinary = s->between && size == 1 ? 3 : s->ordinary; /* alone, there is no mode */
+        const int ordinary = s->between == switch_mode && size == 1 ? 3 : s->ordinary; /* alone, there is no mode */
         CHECK(lg_recorder_replays(t.recorder) == (eager ? 0 : STEPS - ordinary));
         if (!eager && size > 1 && s->exchanges) /* what is between two exchanges is a graph */
                 CHECK(printed(t.recorder, " exchanges") >= s->exchanges &&
