@@ -273,10 +273,10 @@ static lg_tensor *result_and_gradients(lg_ctx *c, lg_list in, void *user)
         return lg_cat(LG_LIST_OF(count, flat), 0);
 }
 
-/* Returns whether the default device captures graphs. */
+/* Returns whether the default device captures graphs. CUDASIM_CAPTURE=0: the simulated one refuses to. */
 static bool captures(lg_ctx *c)
 {
-        return lg_default_device(c).type == LG_DEVICE_CUDA;
+        return lg_default_device(c).type == LG_DEVICE_CUDA && !getenv("CUDASIM_CAPTURE");
 }
 
 static bool is_captured(const lg_recorder *r)
