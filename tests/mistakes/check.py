@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-PAIRS = ["gcc-11 g++-11", "gcc g++", "clang clang++", "clang-19 clang++-19"]
+PAIRS = os.environ.get("LG_TEST_COMPILERS", "gcc-11 g++-11,gcc g++,clang clang++,clang-19 clang++-19").split(",")
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wmissing-field-initializers", "-Wshadow"]
 NESTED_LIMIT = 10  # seconds
 TOGETHER = 32  # mistakes
