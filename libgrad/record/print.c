@@ -31,14 +31,11 @@ static void describe(const lg__tape *t, const lg__tape_call *call, char *text, s
 {
         const void *args = t->data.p + call->args;
         const lg__tape_note *n = &t->notes[call - t->calls];
-        lg_dtype dtype = n->dtype;
+        const bool by_op = strncmp(call->op, "lg_", 3) != 0; /* else what is noted is the next op's */
+        lg_dtype dtype = by_op ? n->dtype : 0;
         lg_shape shape = n->shape;
         int64_t words = 0;
-        *bytes = n->bytes;
-        if (strncmp(call->op, "lg_", 3) == 0) { /* no op's call: what is noted is the next op's */
-                dtype = 0;
-                *bytes = 0;
-        }
+        *bytes = by_op ? n->bytes : 0;
         if (call->link) {
                 const lg_link_args *a = args;
                 *bytes = a->count * (int64_t)lg_dtype_size(a->dtype);
