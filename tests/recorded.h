@@ -182,6 +182,32 @@ static inline void finish_run(run *r, outcome *o)
         lg_close(r->c);
 }
 
+/* A step with loss scaling and clipping. */
+static inline lg_tensor *update_scaled(run *r, lg_tensor *loss)
+{
+        lg_zero_grad(r->opt);
+        lg_scaler_backward(r->scaler, loss);
+        lg_scaler_unscale(r->scaler, r->opt);
+        lg_clip_grad_norm(lg_parameters(r->net), 1);
+        lg_scaler_step(r->scaler, r->opt);
+        lg_scaler_update(r->scaler);
+        return loss;
+}
+
+static inline void with_average(run *r)
+{
+        r->opt = lg_adam(r->c, lg_parameters(r->net), 1e-2);
+        r->average = lg_ema_new(r->net, 0.9);
+}
+
+static inline lg_tensor *train_averaged(lg_ctx *c, lg_list in, void *user)
+{
+        run *r = user;
+        lg_tensor *loss = train(c, in, user);
+        lg_ema_update(r->average);
+        return loss;
+}
+
 static inline outcome run_all(const scenario *s, bool eager, int steps)
 {
         outcome o = {.loss = calloc((size_t)steps, sizeof *o.loss)};

@@ -43,13 +43,7 @@ static lg_tensor *train_scaled(lg_ctx *c, lg_list in, void *user)
         run *r = user;
         lg_tensor *loss = NULL;
         lg_autocast(c, LG_F16) loss = loss_of(r, in);
-        lg_zero_grad(r->opt);
-        lg_scaler_backward(r->scaler, loss);
-        lg_scaler_unscale(r->scaler, r->opt);
-        lg_clip_grad_norm(lg_parameters(r->net), 1);
-        lg_scaler_step(r->scaler, r->opt);
-        lg_scaler_update(r->scaler);
-        return loss;
+        return update_scaled(r, loss);
 }
 
 static lg_tensor *train_clipped(lg_ctx *c, lg_list in, void *user)
@@ -61,20 +55,6 @@ static lg_tensor *train_clipped(lg_ctx *c, lg_list in, void *user)
         lg_backward(loss);
         lg_clip_grad_norm(lg_parameters(r->net), 0.1);
         lg_step(r->opt);
-        return loss;
-}
-
-static void with_average(run *r)
-{
-        r->opt = lg_adam(r->c, lg_parameters(r->net), 1e-2);
-        r->average = lg_ema_new(r->net, 0.9);
-}
-
-static lg_tensor *train_averaged(lg_ctx *c, lg_list in, void *user)
-{
-        run *r = user;
-        lg_tensor *loss = train(c, in, user);
-        lg_ema_update(r->average);
         return loss;
 }
 

@@ -76,20 +76,6 @@ static void seed_again(run *r, int i)
                 lg_seed(r->c, (uint64_t)i);
 }
 
-static void with_average(run *r)
-{
-        r->opt = lg_adam(r->c, lg_parameters(r->net), 1e-2);
-        r->average = lg_ema_new(r->net, 0.9);
-}
-
-static lg_tensor *train_averaged(lg_ctx *c, lg_list in, void *user)
-{
-        run *r = user;
-        lg_tensor *loss = train(c, in, user);
-        lg_ema_update(r->average);
-        return loss;
-}
-
 static void swap_average(run *r, int i)
 {
         if (i % 7 != 6)

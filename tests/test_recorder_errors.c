@@ -73,12 +73,7 @@ static lg_tensor *train_with_all(lg_ctx *c, lg_list in, void *user)
         run *r = user;
         lg_tensor *loss = loss_of(r, in);
         (void)c;
-        lg_zero_grad(r->opt);
-        lg_scaler_backward(r->scaler, loss);
-        lg_scaler_unscale(r->scaler, r->opt);
-        lg_clip_grad_norm(lg_parameters(r->net), 1);
-        lg_scaler_step(r->scaler, r->opt);
-        lg_scaler_update(r->scaler);
+        update_scaled(r, loss);
         lg_ema_update(r->average);
         return lg_error(c) ? NULL : loss;
 }

@@ -195,9 +195,6 @@ static void load_scaler(run *r, int i)
         lg_scaler_free(other);
 }
 
-BEGIN(with_average, r->opt = lg_adam(r->c, lg_parameters(r->net), 1e-2); r->average = lg_ema_new(r->net, 0.9);)
-STEP(averaged, lg_tensor *loss = train(c, in, user); lg_ema_update(r->average); return loss;)
-
 TEST_CASE(scalers_and_averages)
 {
         const scenario rows[] = {
@@ -205,7 +202,7 @@ TEST_CASE(scalers_and_averages)
                 {"another scaler", .begin = with_scaler, .step = scaled, .between = load_scaler, .ordinary = 6},
                 {"accumulation", .begin = with_scaler, .step = scaled_backward, .between = step_every_3, .ordinary = 6},
                 {"step alone", .begin = with_scaler, .step = scaled_step, .between = backward_before},
-                {"average", .begin = with_average, .step = averaged, .between = begin_again, .ordinary = 9},
+                {"average", .begin = with_average, .step = train_averaged, .between = begin_again, .ordinary = 9},
         };
         CHECK_ROWS(rows);
 }

@@ -49,7 +49,7 @@ typedef struct lg__tape_call {
         int64_t updates; /* offset of the copied array of a pass over many tensors; -1: none */
 } lg__tape_call;
 
-/* What is known of a kernel call, for printing. */
+/* Note on a kernel call, for printing. */
 typedef struct lg__tape_note {
         lg_dtype dtype; /* of the result of its op; 0: unknown */
         lg_shape shape;

@@ -37,7 +37,7 @@ typedef struct leaf {
         lg_tensor *next;   /* another one, to be given to the leaf, or NULL */
 } leaf;
 
-/* What the context is set to, which chooses kernels and what is recorded. */
+/* Modes of the context, which choose kernels and whether ops are recorded. */
 typedef struct modes {
         int threads;
         lg_dtype autocast;
