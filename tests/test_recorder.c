@@ -107,6 +107,12 @@ static int64_t two_sizes(int i)
         return i % 3 == 2 ? 5 : 7;
 }
 
+/* Two steps in one run: the second one's count is one more. */
+static lg_tensor *train_twice(lg_ctx *c, lg_list in, void *user)
+{
+        return train(c, in, user) ? train(c, in, user) : NULL;
+}
+
 TEST_CASE(long_trainings)
 {
         const scenario rows[] = {
@@ -116,6 +122,7 @@ TEST_CASE(long_trainings)
                 {"dropout and batch norm", .network = dropout_network},
                 {"scaler with overflows", .begin = with_scaler, .step = train_scaled},
                 {"clipping", .step = train_clipped},
+                {"two steps", .step = train_twice},
                 {"average", .begin = with_average, .step = train_averaged},
                 {"accumulation", .begin = with_momentum, .step = accumulate, .between = step_every_4, .ordinary = 6},
                 {"accumulation by two recorders", .begin = with_momentum, .step = accumulate, .every = 4,
